@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// source is a database with some rows.
+// source is a database with rows to back up.
 type source struct {
 	db      *db.DB
 	options db.Options
@@ -52,7 +52,7 @@ func (s source) write(t testing.TB, text string) {
 	}
 }
 
-// empty is a place of the same engine for a restored database.
+// empty returns the options of an empty database of the same engine, for a restore.
 func (s source) empty(t testing.TB) db.Options {
 	t.Helper()
 	if s.db.Engine() == db.Postgres {
@@ -84,7 +84,7 @@ func newKey(t testing.TB) *age.X25519Identity {
 	return key
 }
 
-// nothingThere fails the test where a refused or broken restore has left a database.
+// nothingThere fails the test if a refused or failed restore left a database.
 func nothingThere(t testing.TB, target db.Options) {
 	t.Helper()
 	if target.URL == "" {
@@ -108,7 +108,7 @@ func nothingThere(t testing.TB, target db.Options) {
 	}
 }
 
-// refused fails the test where err is not the problem with this code.
+// refused fails the test unless err is the problem with this code.
 func refused(t testing.TB, err error, code string) {
 	t.Helper()
 	if p := problem.From(err); err == nil || p.Code != code {
@@ -123,7 +123,7 @@ func TestRestore_equalsTheOriginal(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				before := time.Now()
 				made := s.backup(t, recipients...)
-				s.write(t, `DELETE FROM job_holds`) // since then
+				s.write(t, `DELETE FROM job_holds`) // a change after the backup
 				defer s.write(t, `INSERT INTO job_holds (name, owner) VALUES ('a', ''), ('b', '')`)
 				b, err := Find(made.Path)
 				if err != nil {
@@ -160,7 +160,7 @@ func TestRestore_equalsTheOriginal(t *testing.T) {
 	})
 }
 
-// A restored database is backed up and restored like any other; each restore has a row of its own.
+// A restored database can be backed up and restored too. Each restore adds a row.
 func TestRestore_ofARestoredDatabase(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		var last string
@@ -204,7 +204,7 @@ func TestBackup_fileModeIsPrivate(t *testing.T) {
 	})
 }
 
-// change writes a backup's manifest anew.
+// change writes the manifest of a backup again after an edit.
 func change(t testing.TB, b Backup, edit func(m *Manifest)) {
 	t.Helper()
 	m := b.Manifest
@@ -218,7 +218,7 @@ func change(t testing.TB, b Backup, edit func(m *Manifest)) {
 	}
 }
 
-// edit changes a file's bytes.
+// edit changes the bytes of a file.
 func edit(t testing.TB, path string, change func([]byte) []byte) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -271,7 +271,7 @@ func TestRestore_refusesDamage(t *testing.T) {
 	})
 }
 
-// What a restore finds out late leaves no database either: here the SHA-256 is right and the dump is not.
+// If a restore finds an error late, it leaves no database either. Here the SHA-256 is right and the dump is not.
 func TestRestore_lateFailureLeavesNoDatabase(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		target := s.empty(t)
@@ -349,7 +349,7 @@ func TestRestore_refusesExistingDatabase(t *testing.T) {
 		if err := unlock(); err != nil {
 			t.Fatal(err)
 		}
-		// What the log of another database holds would be written into the restored one.
+		// A log of another database beside the target would be written into the restored database.
 		log := target.Path + "-wal"
 		if err := os.WriteFile(log, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -370,7 +370,7 @@ func TestRestore_refusesNewerSchema(t *testing.T) {
 			t.Errorf("the manifest says schema %d", b.Schema)
 		}
 		refused(t, b.Restore(t.Context(), target, restoring()), "schema_newer")
-		// Nor does a manifest that was changed help.
+		// A changed manifest does not help either.
 		b.Schema = 1
 		refused(t, b.Restore(t.Context(), target, restoring()), "backup_damaged")
 	})
@@ -398,7 +398,7 @@ func TestBackup_migratesMissingTables(t *testing.T) {
 	})
 }
 
-// A backup is what was committed at one moment, whatever goes on beside it.
+// A backup contains what was committed at one moment, whatever is written meanwhile.
 func TestBackup_consistentUnderLoad(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		s.write(t, `INSERT INTO shards (asset, id, shard, balance) VALUES ('GHS', 'funding', 0, -1500)`)
@@ -406,7 +406,7 @@ func TestBackup_consistentUnderLoad(t *testing.T) {
 		over, begun := make(chan error), make(chan struct{})
 		go func() {
 			for n := 0; ; n++ {
-				err := s.db.Write(ctx, func(tx *db.Tx) error { // money moves, its sum stays
+				err := s.db.Write(ctx, func(tx *db.Tx) error { // money moves, and its sum stays the same
 					tx.Defer(`UPDATE wallets SET balance = balance + 1 WHERE id = 'wallet:ama'`, 1)
 					tx.Defer(`UPDATE shards SET balance = balance - 1 WHERE id = 'funding'`, 1)
 					return nil
@@ -499,7 +499,7 @@ func TestList_marksIncompleteBackups(t *testing.T) {
 	refused(t, err, "no_backup")
 }
 
-// What killed makers have left goes with the next backup; what is being made stays.
+// The next backup removes what killed backups left. It does not touch a backup that is being made.
 func TestBackup_removesLeftovers(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
@@ -532,7 +532,7 @@ func TestBackup_storesTheLastRun(t *testing.T) {
 			t.Errorf("%v, %v", found, err)
 		}
 		older, newer := s.backup(t), s.backup(t)
-		for _, b := range []Backup{newer, older} { // the older one comes late
+		for _, b := range []Backup{newer, older} { // the older backup is written later
 			err := s.db.Write(t.Context(), func(tx *db.Tx) error { Record(tx, b); return nil })
 			if err != nil {
 				t.Fatal(err)

@@ -13,10 +13,10 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// firstSchema is the oldest that has the tables of backups.
+// firstSchema is the oldest schema that has the tables of backups.
 const firstSchema = 13
 
-// older makes a SQLite database of the first release that had backups.
+// older creates a SQLite database of the first release that had backups.
 func older(t *testing.T) source {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "makola.db")
@@ -50,7 +50,8 @@ func older(t *testing.T) source {
 	return source{dbtest.OpenWith(t, o), o}
 }
 
-// A backup comes before a migration: it is made of the old schema and restored with it, and a drill brings it to the new one.
+// A backup precedes a migration, so it has the old schema. It is restored with the old schema, and a drill migrates
+// it to the new one.
 func TestBackup_ofAnOlderSchema(t *testing.T) {
 	t.Parallel()
 	s := older(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// programs makes a folder with PostgreSQL's three programs as scripts.
+// programs creates a folder with scripts in place of PostgreSQL's three programs.
 func programs(t testing.TB, script string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -60,7 +60,7 @@ func TestTools_refusesOlderThanServer(t *testing.T) {
 	}
 }
 
-// Every user of a machine can read the command lines of all programs.
+// A password must not be in arguments, because every user of a machine can read the command lines of all programs.
 func TestTools_passwordNotInArguments(t *testing.T) {
 	real, err := findTools(t.Context(), toolFolders(), 0)
 	if err != nil {
@@ -96,7 +96,7 @@ exec `+filepath.Dir(real.dump)+`/NAME "$@"`)
 		name, _, _ := strings.Cut(arguments, " ")
 		names = append(names, name)
 		want := "unseen-by-others"
-		if name == "pg_restore" { // it prints, and reaches no server
+		if name == "pg_restore" { // pg_restore prints and contacts no server
 			want = ""
 		}
 		if strings.Contains(arguments, "unseen") || environment != want {
@@ -108,7 +108,7 @@ exec `+filepath.Dir(real.dump)+`/NAME "$@"`)
 	}
 }
 
-// What a program says when it fails is the command's message.
+// If a program fails, the error of the command contains its output.
 func TestTools_errorHasTheirOutput(t *testing.T) {
 	t.Setenv("PATH", programs(t, `[ "$1" = --version ] && { echo "NAME (PostgreSQL) 15"; exit; }
 echo "NAME: out of luck" >&2
@@ -124,7 +124,7 @@ exit 1`)+":"+os.Getenv("PATH"))
 	}
 }
 
-// A program that fails half-way, however well the rest of what it printed went, leaves nothing.
+// If a program fails in the middle, the restore leaves nothing, even if everything that it printed was restored.
 func TestTools_partialRestoreIsRolledBack(t *testing.T) {
 	real, err := findTools(t.Context(), toolFolders(), 0)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// gate is a run function that shows each batch and holds it until it is let go.
+// gate is a run function that shows each batch to the test and blocks it until the test lets it continue.
 type gate struct {
 	batches chan []int
 	open    chan struct{}
@@ -47,7 +47,7 @@ func until(cond func() bool) {
 	}
 }
 
-// queue starts the requests one after the other and waits until they wait.
+// queue starts the requests one after another and returns when all of them wait.
 func queue(l *groupcommit.Committer[int, int], wg *sync.WaitGroup, check func(n, v int, err error), numbers ...int) {
 	for _, n := range numbers {
 		before := l.Waiting()
@@ -92,7 +92,7 @@ func TestGroup_gathersDuringABatch(t *testing.T) {
 	}
 }
 
-// Requests run in the order of Queue, in whatever order their verdicts are waited for.
+// Requests run in the order of Queue, in whatever order their results are awaited.
 func TestQueue_keepsTheOrder(t *testing.T) {
 	g := newGate()
 	l := groupcommit.New(groupcommit.Options{MaxRequests: 3}, g.run)
@@ -178,13 +178,14 @@ func TestGroup_failingRequestFailsAlone(t *testing.T) {
 	queue(l, &wg, check, 1, 2, 3, 4, 5, 6, 7, 8)
 	close(first)
 	wg.Wait()
-	// 8 fail twice, 4 fail twice, [1 2] pass, [3 4] fail twice, [3] fails twice, [4] passes, [5 6 7 8] pass.
+	// The batch of 8 fails twice, then a batch of 4 fails twice. [1 2] passes, [3 4] fails twice, [3] fails twice,
+	// [4] passes, [5 6 7 8] passes.
 	want := []int{1, 8, 8, 4, 4, 2, 2, 2, 1, 1, 1, 4}
 	if !slices.Equal(sizes, want) {
 		t.Fatalf("batches %v, want %v", sizes, want)
 	}
 	bad = -1
-	// Its key goes alone now, though others wait with it.
+	// The key of the failed request now runs alone, although others wait with it.
 	first, started = make(chan struct{}), make(chan struct{})
 	wg.Go(func() { _, _ = l.Do(context.Background(), "key0", 1, 0) })
 	<-started
@@ -195,7 +196,7 @@ func TestGroup_failingRequestFailsAlone(t *testing.T) {
 	if want := []int{1, 2, 1}; !slices.Equal(sizes, want) {
 		t.Fatalf("batches %v, want %v", sizes, want)
 	}
-	// After enough successes alone it joins the others again.
+	// After enough successes alone, the key joins the others again.
 	for range 7 {
 		if _, err := l.Do(context.Background(), "key3", 1, 3); err != nil {
 			t.Fatal(err)
@@ -259,7 +260,7 @@ func TestGroup_withdrawnDoesNotRun(t *testing.T) {
 	if err := <-answered; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	// A request whose batch runs learns the truth although its ctx is over.
+	// A request whose batch runs gets its true result although its ctx has ended.
 	ctx, cancel = context.WithCancel(context.Background())
 	go func() {
 		v, err := l.Do(ctx, "b", 1, 3)
@@ -300,7 +301,7 @@ func BenchmarkDo(b *testing.B) {
 	})
 }
 
-// A request that has no more time is told that the outcome is unknown, and its batch goes on.
+// A request whose time ends while its batch runs is told that the outcome is unknown. Its batch continues.
 func TestGroup_expiredCallerIsUnsure(t *testing.T) {
 	unsure := errors.New("unsure")
 	g := newGate()

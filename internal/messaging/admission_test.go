@@ -41,7 +41,7 @@ func TestSend_chargesOnceAndDelivers(t *testing.T) {
 			h.receipt(s.Outcome.UpstreamID, s.To, []provider.Delivery{delivered, provider.DeliveryFailed}[i])
 		}
 		h.wantStatus(c, "1 delivered, 1 failed")
-		h.WantBalance(8) // a segment that was accepted is paid
+		h.WantBalance(8) // accepted segments are paid
 		h.sound()
 	})
 }
@@ -57,7 +57,7 @@ func TestSend_priceByCharacters(t *testing.T) {
 		{strings.Repeat("a", 10_000), 63, 66},
 		{"₵" + strings.Repeat("a", 159), 1, 3},
 		{"🙂", 1, 1},
-		{strings.Repeat("🙂", 36), 1, 2}, // two units each
+		{strings.Repeat("🙂", 36), 1, 2}, // each emoji has two units
 	} {
 		before := h.Balance()
 		c := h.mustSend(each.text, "0241234567")
@@ -147,7 +147,7 @@ func TestSend_idempotencyKey(t *testing.T) {
 		if p := wantKind(t, err, problem.Invalid); p.Code != "idempotency_key_mismatch" {
 			t.Errorf("another body is refused as %s", p.Code)
 		}
-		// A staged campaign is replayed, too, and leaves no chunks behind.
+		// A repeated request for a staged campaign is answered too, and leaves no chunks behind.
 		caller.IdempotencyKey = "key-2"
 		large := Send{SenderID: h.sender.ID, Message: "hello", Recipients: smstest.Numbers(1_500)}
 		one, _, err := h.Send(t.Context(), caller, large)
@@ -158,7 +158,7 @@ func TestSend_idempotencyKey(t *testing.T) {
 		if err != nil || !replayed || one.ID != two.ID {
 			t.Errorf("again: %s, %v, %v; first %s", two.ID, replayed, err, one.ID)
 		}
-		// So is a campaign whose group was deleted since.
+		// The same holds for a campaign whose group was deleted since.
 		caller.IdempotencyKey = "key-3"
 		g := h.group(h.Tenant.ID, "0241234567")
 		grouped := Send{SenderID: h.sender.ID, Message: "hello", Groups: []string{g.ID}}
@@ -177,7 +177,7 @@ func TestSend_idempotencyKey(t *testing.T) {
 		if n := h.Count("SELECT count(*) FROM chunks"); n != 0 {
 			t.Errorf("%d chunks are left", n)
 		}
-		// After a day the key is free.
+		// After a day the key may be used again.
 		h.Pass(idempotency.Window + time.Hour)
 		caller.IdempotencyKey = "key-1"
 		late, replayed, err := h.Send(t.Context(), caller, small)
@@ -189,9 +189,8 @@ func TestSend_idempotencyKey(t *testing.T) {
 	})
 }
 
-// Keys end after a day, however many there are.
-// A key makes another campaign a day after its first, whether or not the sweep has come. A clock that is set forward does not
-// end it sooner: the text would be sent twice.
+// A day after its first use, a key makes another campaign, even if the sweep has not removed its row. If the clock is
+// set forward, the key does not end sooner, because the text would be sent twice.
 func TestSend_keyFreeAfterADay(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 5_000})
@@ -358,7 +357,7 @@ func TestSend_overlappingGroups(t *testing.T) {
 func TestSend_groupDeletedMeanwhile(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000_000})
-		g := h.group("shop", smstest.Numbers(1_500)...) // more than one page
+		g := h.group("shop", smstest.Numbers(1_500)...) // more recipients than one page
 		for range 4 {
 			gone := make(chan error, 1)
 			go func() { gone <- h.contacts.DeleteGroup(context.WithoutCancel(t.Context()), "shop", g.ID) }()
@@ -381,7 +380,7 @@ func TestSend_groupDeletedMeanwhile(t *testing.T) {
 func TestSend_largeCampaignIsStaged(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 3_000})
-		// The request is refused before anything is stored.
+		// The request is refused before it stores anything.
 		_, err := h.send("hello", smstest.Numbers(3_001)...)
 		wantKind(t, err, problem.InsufficientCredits)
 		if n := h.Count("SELECT count(*) FROM chunks"); n != 0 {

@@ -24,7 +24,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// instant is a rail that accepts every segment at once. With receipts set it also reports delivery.
+// instant is a rail that accepts every segment at once. If receipts is set, it also reports delivery.
 type instant struct {
 	mu   sync.Mutex
 	n    int
@@ -46,8 +46,8 @@ func (i *instant) Submit(_ context.Context, s provider.Segment, done func(provid
 	}
 }
 
-// BenchmarkSend measures a message from Send to its stored answer, durable: charged, claimed, submitted
-// and recorded. One operation is one message.
+// BenchmarkSend measures a message from Send until its outcome is stored, with durable commits: charge, claim,
+// submission and record. One operation is one message.
 func BenchmarkSend(b *testing.B) {
 	for _, engine := range dbtest.Engines() {
 		for _, size := range []int{1, 100} {

@@ -33,7 +33,7 @@ func TestBinds_lastReportCounts(t *testing.T) {
 		want(BindUp, BindPartly, BindDown)
 		h.clock.Advance(bindReportLife + time.Second)
 		want(BindSilent, BindSilent, BindSilent)
-		note(Bind{Name: "mtn", Connections: 2, Bound: 2}) // the others were taken out of the configuration
+		note(Bind{Name: "mtn", Connections: 2, Bound: 2}) // the other binds are no longer configured
 		want(BindUp)
 	})
 }

@@ -101,7 +101,7 @@ func TestCampaignMessages_eachRecipientOnce(t *testing.T) {
 	}
 }
 
-// Operators see what all tenants sent, newest first, and go on by key; a tenant sees its own.
+// Operators see the campaigns of all tenants, newest first, and get the next page by key. A tenant sees only its own.
 func TestCampaigns_ofAllTenants(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})

@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// fixture is one node with everything that messaging needs.
+// fixture is one node with all components of messaging.
 type fixture struct {
 	*smstest.Node
 	*Messaging
@@ -32,11 +32,11 @@ type fixture struct {
 	sender   senderid.Sender
 }
 
-// options are what tests vary of a node.
+// options are the settings of a node that tests change.
 type options struct {
 	node    string
 	resend  bool
-	sleep   bool // the queue is not started
+	sleep   bool // do not start the queue
 	credits int64
 	at      *clock.Clock
 	rail    *smstest.Operator
@@ -63,7 +63,7 @@ func node(t *testing.T, d *db.DB, o options) *fixture {
 	return h
 }
 
-// open makes a node with a tenant that has credits and an approved sender ID.
+// open creates a node and a tenant with credits and an approved sender ID.
 func open(t *testing.T, d *db.DB, o options) *fixture {
 	t.Helper()
 	h := node(t, d, o)
@@ -100,7 +100,7 @@ func (h *fixture) send(text string, to ...string) (Campaign, error) {
 	return c, err
 }
 
-// mustSend sends, and lets the node work until nothing is due.
+// mustSend sends a message and then lets the node work until nothing is due.
 func (h *fixture) mustSend(text string, to ...string) Campaign {
 	h.t.Helper()
 	c, err := h.send(text, to...)
@@ -111,7 +111,7 @@ func (h *fixture) mustSend(text string, to ...string) Campaign {
 	return c
 }
 
-// messages reads all rows that the tenant sees of a campaign.
+// messages returns all messages of a campaign that the tenant sees.
 func (h *fixture) messages(c Campaign) []Message {
 	h.t.Helper()
 	var all []Message
@@ -130,7 +130,7 @@ func (h *fixture) messages(c Campaign) []Message {
 	}
 }
 
-// wantStatus checks the states of a campaign's messages in order, as "2 delivered, 1 invalid".
+// wantStatus compares the states of a campaign's messages in their order, written as "2 delivered, 1 invalid".
 func (h *fixture) wantStatus(c Campaign, want string) {
 	h.t.Helper()
 	var states []Status
@@ -151,14 +151,14 @@ func (h *fixture) status(c Campaign) delivery.CampaignStatus {
 	return found.Status
 }
 
-// sound checks the books of messages and of the ledger.
+// sound checks the books of messages and the ledger.
 func (h *fixture) sound() {
 	h.t.Helper()
 	r, err := h.Check(h.t.Context())
 	h.WantSound(r.Problems, err)
 }
 
-// receipt delivers a receipt for an id.
+// receipt delivers a receipt for a message id.
 func (h *fixture) receipt(id, to string, state provider.Delivery) {
 	h.t.Helper()
 	if err := h.Receive(h.t.Context(), h.Receipt(id, to, state))(); err != nil {
@@ -199,7 +199,7 @@ func (h *fixture) group(tenant string, phones ...string) contacts.Group {
 	return g
 }
 
-// kill ends the lease of a node, as its death does some seconds later.
+// kill ends the lease of a node, as happens some seconds after the node dies.
 func kill(t *testing.T, d *db.DB, name string) {
 	t.Helper()
 	err := d.Write(t.Context(), func(tx *db.Tx) error {

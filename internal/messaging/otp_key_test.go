@@ -16,7 +16,7 @@ func TestVerify_repeatedWithSameKey(t *testing.T) {
 		verify := func(key, body string) (bool, error) {
 			return h.Codes.Verify(t.Context(), idempotency.Caller{Tenant: "shop", IdempotencyKey: key, BodyHash: body}, sent.RequestID, ama, code)
 		}
-		replays, failures := make([]bool, 4), make([]error, 4) // at once: a code has five tries
+		replays, failures := make([]bool, 4), make([]error, 4) // four at once, because a code has five tries
 		var all sync.WaitGroup
 		for i := range replays {
 			all.Go(func() { replays[i], failures[i] = verify("key", "body") })

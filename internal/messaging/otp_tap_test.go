@@ -18,10 +18,10 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// tapRule closes a tap after few messages.
+// tapRule closes a range of numbers after few messages.
 var tapRule = config.OTPTap{Sends: 10, Within: time.Hour, Wait: 3 * time.Minute, Unverified: 90, Closed: time.Hour}
 
-// ask sends a code to a number, and verifies it where verify is set.
+// ask sends a code to a number. If verify is set, it also verifies the code.
 func (h *fixture) ask(phone msisdn.MSISDN, verify bool) error {
 	sent, _, err := h.SendOTP(h.t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: phone, Expiry: time.Hour})
 	if err == nil && verify {
@@ -37,12 +37,12 @@ func (h *fixture) verifies(phone msisdn.MSISDN, sent OTPSent) {
 	}
 }
 
-// inRange is the nth number of a range.
+// inRange returns the nth number of a range.
 func inRange(prefix string, n int) msisdn.MSISDN {
 	return msisdn.MSISDN(fmt.Sprintf("%s%06d", prefix, n))
 }
 
-// pump sends codes to n numbers of a range, and verifies every share-th.
+// pump sends codes to n numbers of a range and verifies one of every share codes.
 func (h *fixture) pump(prefix string, from, n, share int) {
 	h.t.Helper()
 	for i := range n {
@@ -100,7 +100,7 @@ func TestTap_pumpedRangeIsClosed(t *testing.T) {
 		}
 		h.Pass(tapRule.Closed)
 		h.wantTapOpen(inRange("233241", 52))
-		// Only batches after the closure are judged.
+		// Only batches that begin after the closure are judged.
 		h.pump("233241", 100, 8, 0)
 		h.Pass(tapRule.Wait)
 		h.wantTapOpen(inRange("233241", 110))
@@ -113,7 +113,7 @@ func TestTap_pumpedRangeIsClosed(t *testing.T) {
 func TestTap_honestRangeStaysOpen(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000, tap: tapRule})
-		// In a burst of 100, six in ten are verified, but only minutes later.
+		// Of a burst of 100 codes six in ten are verified, but minutes later.
 		var sent []OTPSent
 		for i := range 100 {
 			s, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: inRange("233241", i), Expiry: time.Hour})
@@ -215,7 +215,7 @@ func TestTap_twoNodesAgree(t *testing.T) {
 	if n := h.Count(`SELECT count(*) FROM otp_taps WHERE closed_at > 0 AND prefix = '233242'`); n != 1 {
 		t.Errorf("%d rows are closed", n)
 	}
-	// A node that starts now reads the same.
+	// A node that starts now reads the same state.
 	late := node(t, h.d, options{node: "late", at: h.clock, tap: tapRule, rail: h.operator})
 	late.Tenant, late.sender = h.Tenant, h.sender
 	late.wantTapClosed(inRange("233242", 600), tapRule.Closed)

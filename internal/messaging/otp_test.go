@@ -20,7 +20,7 @@ import (
 
 const ama = msisdn.MSISDN("233241234567")
 
-// The limits of one-time passwords, as they are promised.
+// The promised limits of one-time passwords.
 const (
 	otpTries      = 5
 	otpSends      = 5
@@ -64,7 +64,7 @@ func (h *fixture) lastCode() string {
 	return digits.FindString(all[len(all)-1].Text)
 }
 
-// codeOf is the code of a request, whether it was sent or not.
+// codeOf returns the code of a request, even if it was not sent.
 func (h *fixture) codeOf(sent OTPSent) string {
 	h.t.Helper()
 	var code otp.Code
@@ -104,14 +104,14 @@ func TestOTP_sentAndVerified(t *testing.T) {
 		h.WantBalance(9)
 		h.wantVerify(sent, wrong(code), problem.Invalid)
 		h.wantVerify(sent, code, "")
-		h.wantVerify(sent, code, problem.Unauthenticated) // used
+		h.wantVerify(sent, code, problem.Unauthenticated) // the code was used
 		h.wantVerify(OTPSent{RequestID: "nonsense"}, code, problem.Unauthenticated)
 		h.wantVerify(OTPSent{RequestID: "019f0000-0000-7000-8000-000000000000"}, code, problem.Unauthenticated)
 		h.sound()
 	})
 }
 
-// wrong is a code that is not the given one.
+// wrong returns a code that differs from the given one.
 func wrong(code string) string {
 	return strings.Map(func(r rune) rune { return '0' + (r-'0'+1)%10 }, code)
 }
@@ -214,7 +214,7 @@ func TestOTP_voidedByNewer(t *testing.T) {
 func TestOTP_sendLimit(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 7})
-		// Refused requests do not count.
+		// Refused requests do not count against the limit.
 		for range 10 {
 			_, err := h.otp(OTP{Message: strings.Repeat("a", 1_300) + otp.Placeholder})
 			wantKind(t, err, problem.InsufficientCredits)
@@ -296,7 +296,7 @@ func TestOTP_badRequests(t *testing.T) {
 func TestOTP_codeIsStoredNowhere(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
-		h.operator.SetReady(fmt.Errorf("no operator")) // the job and the chunk wait in their tables
+		h.operator.SetReady(fmt.Errorf("no operator")) // the job and the chunk stay in their tables
 		sent, err := h.otp(OTP{Length: 10})
 		if err != nil {
 			t.Fatal(err)
@@ -318,7 +318,7 @@ func TestOTP_codeIsStoredNowhere(t *testing.T) {
 	})
 }
 
-// findNowhere searches every column of every table.
+// findNowhere fails the test if any column of any table contains needle.
 func (h *fixture) findNowhere(needle string) {
 	h.t.Helper()
 	tables := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`
@@ -436,7 +436,7 @@ func TestOTP_idempotencyKey(t *testing.T) {
 		caller := h.caller()
 		caller.IdempotencyKey, caller.BodyHash = "key", "body"
 		var first OTPSent
-		for i := range 8 { // more than the cap of sends
+		for i := range 8 { // more than the limit of sends
 			sent, replayed, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama})
 			if err != nil {
 				t.Fatal(err)
@@ -449,7 +449,7 @@ func TestOTP_idempotencyKey(t *testing.T) {
 		}
 		h.Quiet()
 		h.WantBalance(9)
-		// A replay is not counted.
+		// A repeated request does not count against the limit.
 		for i := range otpSends - 1 {
 			caller.IdempotencyKey = fmt.Sprint("another ", i)
 			if _, _, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama}); err != nil {
@@ -496,7 +496,7 @@ func TestOTP_sameKeyConcurrently(t *testing.T) {
 	})
 }
 
-// A window that was begun in the future does not block a number until then.
+// If a window began in the future, because the clock was set back since, it does not block a number until then.
 func TestOTP_limitsAfterClockSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
@@ -511,7 +511,7 @@ func TestOTP_limitsAfterClockSetBack(t *testing.T) {
 		}
 		_, err := h.otp(OTP{})
 		wantKind(t, err, problem.RateLimited)
-		h.clock.Set(-time.Minute) // by less than a window: nothing begins anew
+		h.clock.Set(-time.Minute) // by less than a window, so no window begins anew
 		_, err = h.otp(OTP{})
 		wantKind(t, err, problem.RateLimited)
 		h.wantVerify(sent, "0000", problem.RateLimited)
@@ -523,12 +523,12 @@ func TestOTP_limitsAfterClockSetBack(t *testing.T) {
 	})
 }
 
-// A code is not good for longer because the clock was set back.
+// If the clock is set back, a code is not valid for longer.
 func TestVerifyOTP_clockSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		sent, code := h.mustOTP(OTP{})
-		h.clock.Set(-30 * time.Second) // nodes may differ by this
+		h.clock.Set(-30 * time.Second) // the allowed difference between nodes
 		h.wantVerify(sent, wrong(code), problem.Invalid)
 		h.clock.Set(-time.Hour)
 		h.wantVerify(sent, code, problem.Unauthenticated)

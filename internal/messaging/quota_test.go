@@ -15,7 +15,7 @@ import (
 
 func TestQuota_activeCampaigns(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{credits: 100, sleep: true}) // nothing is delivered
+		h := open(t, d, options{credits: 100, sleep: true}) // so nothing is delivered
 		h.quotas = config.Quotas{Campaigns: 1}
 		var many []string
 		for i := range delivery.SmallSize + 1 {
@@ -40,7 +40,7 @@ func TestQuota_activeCampaigns(t *testing.T) {
 				return err
 			})
 		}
-		h.Write(func(tx *db.Tx) error { // a chunk whose charge never came
+		h.Write(func(tx *db.Tx) error { // a chunk whose campaign was never charged
 			_, err := tx.Exec(`INSERT INTO chunks (tenant, campaign, no, state, turn, begun, marked_at, size, recipients, created_at)
 				VALUES ('shop', 'given up', 0, 'staged', 0, 0, 0, 1, '233241234567', $1)`, h.clock.Now())
 			return err
@@ -49,7 +49,7 @@ func TestQuota_activeCampaigns(t *testing.T) {
 		refused("at most 1 campaigns of more than 10 recipients")
 		accepted("a single message beside it", "0240000001")
 		h.WantBalance(100 - delivery.SmallSize - 1 - 1)
-		// The tenant's own quota takes the place of the installation's.
+		// The tenant's own quota replaces that of the installation.
 		quota(2)
 		accepted("second", many...)
 		refused("at most 2 campaigns")

@@ -9,12 +9,12 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A request that names a group a hundred times reads it once, and groups that are too large together are not read.
+// A request that names a group a hundred times reads it once. Groups that are too large together are not read.
 func TestSend_readLimit(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: MaxRead})
 		one, other := h.group("shop", "0241000001"), h.group("shop", "0241000002")
-		h.Write(func(tx *db.Tx) error { // the row has the size of the group
+		h.Write(func(tx *db.Tx) error { // the row says how large the group is
 			_, err := tx.Exec(`UPDATE contact_groups SET contacts = $1`, MaxRead-1)
 			return err
 		})
@@ -31,7 +31,7 @@ func TestSend_readLimit(t *testing.T) {
 	})
 }
 
-// The contacts of groups are not read for a send that the credits cannot pay for, and other errors of the request are
+// The contacts of groups are not read if the credits cannot pay for the send. Other errors of the request are
 // reported first.
 func TestSend_beyondCreditsReadsNoContacts(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
@@ -49,7 +49,7 @@ func TestSend_beyondCreditsReadsNoContacts(t *testing.T) {
 			_, _, err := h.Send(t.Context(), idempotency.Caller{Tenant: tenant}, Send{SenderID: sender, Message: "hello", Recipients: to, Groups: groups})
 			return err
 		}
-		h.Write(func(tx *db.Tx) error { // whatever reads them fails
+		h.Write(func(tx *db.Tx) error { // makes every read of the contacts fail
 			_, err := tx.Exec("ALTER TABLE contacts RENAME TO contacts_out_of_reach")
 			return err
 		})
@@ -84,7 +84,7 @@ func TestSend_beyondCreditsReadsNoContacts(t *testing.T) {
 		if err := send("poor", senders[0].ID, groups["empty"], "nobody"); !problem.Is(err, problem.Invalid) {
 			t.Errorf("nobody to send to, and no credits: %v", err)
 		}
-		// A recipient that opted out costs nothing.
+		// A recipient that opted out is not charged.
 		h.Write(func(tx *db.Tx) error {
 			h.contacts.OptOut(tx, "shop", "asked", "233241000002", "233241000007")
 			return nil
@@ -117,7 +117,7 @@ func TestSend_needsApprovedSenderID(t *testing.T) {
 	})
 }
 
-// sendAs sends under any sender ID.
+// sendAs sends with any sender ID.
 func (h *fixture) sendAs(sender string) (Campaign, error) {
 	c, _, err := h.Send(h.t.Context(), h.caller(), Send{SenderID: sender, Message: "hello", Recipients: []string{"0241234567"}})
 	return c, err

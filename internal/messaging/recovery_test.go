@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// A restored database may lack sent messages. New campaigns are refused and open ones wait until an operator resumes
-// the customer's; one-time passwords are sent.
+// A restored database may lack messages that were sent. New campaigns are therefore refused, and open ones wait until
+// an operator resumes those of the customer. One-time passwords are sent.
 func TestRecovery_campaignsWait(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, sleep: true})

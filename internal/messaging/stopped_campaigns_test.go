@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// A campaign is stopped once. The messages that were not sent cost nothing.
+// A campaign is stopped once. Messages that were not sent are not charged.
 func TestStop_activeCampaign(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})

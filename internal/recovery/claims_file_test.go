@@ -13,7 +13,6 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// TestClaims_fileIsAllOrNothing.
 func TestClaims_fileIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	const good = "kind,reference,amount,party,channel,bank_id\npayout,order-0000001,10.50,0244000001,MTN\n" +
@@ -38,7 +37,8 @@ func TestClaims_fileIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// A file of claims is read in the forms that programs write; a value that a spreadsheet has damaged refuses the file.
+// Files of claims are read in the forms that programs write. If a spreadsheet has damaged a value, the file is
+// refused.
 func TestReadClaims_forms(t *testing.T) {
 	t.Parallel()
 	const good = "sep=;\r\nType;Client reference;Amount (GHS);Phone number;Network;Note\r\nPayout;order-0000001;10.50;=\"0244000001\";mtn;x\r\n;;;;;\r\n"
@@ -76,7 +76,7 @@ func TestReadClaims_forms(t *testing.T) {
 	if got, err := read(); !problem.Is(err, problem.Malformed) || !strings.Contains(err.Error(), "16 digits") {
 		t.Errorf("%+v, %v", got, err)
 	}
-	_ = book.SetCellValue("Sheet1", "B2", time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) // of 1-11, which was typed
+	_ = book.SetCellValue("Sheet1", "B2", time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) // a spreadsheet made a date of the typed text 1-11
 	if got, err := read(); !problem.Is(err, problem.Malformed) || !strings.Contains(err.Error(), "Line 2: reference has a date") {
 		t.Errorf("%+v, %v", got, err)
 	}

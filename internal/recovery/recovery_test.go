@@ -14,8 +14,8 @@ import (
 
 var morning = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 
-// TestRecovery_closedOpenEnded: closed, open, ended, in that order, and what is let through is of one
-// recovery.
+// TestRecovery_closedOpenEnded: a recovery is closed, then open, then ended. What is let through belongs to one
+// recovery only.
 func TestRecovery_closedOpenEnded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
@@ -59,7 +59,7 @@ func TestRecovery_closedOpenEnded(t *testing.T) {
 		if is(PhaseOpen).Closed() {
 			t.Error("it is closed still")
 		}
-		// Found again while it lasts: it begins anew, with the earlier moment.
+		// A restore is found again during a recovery. The recovery starts again, with the earlier of the two moments.
 		c.Advance(time.Hour)
 		must(r.Begin(t.Context(), "promoted", morning, "", "node b"))
 		if s := is(PhaseClosed); s.Skips("hubtel", "live") || s.Allows("tenant-1") || !s.Since.Equal(morning.Add(-time.Hour)) || !s.BegunAt.Equal(c.Now()) {
@@ -77,7 +77,6 @@ func TestRecovery_closedOpenEnded(t *testing.T) {
 	})
 }
 
-// TestConflicts_listedUntilSettled.
 func TestConflicts_listedUntilSettled(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := New(d, clock.NewManual(morning), slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -101,7 +100,6 @@ func TestConflicts_listedUntilSettled(t *testing.T) {
 	})
 }
 
-// TestAccounts_everUsed.
 func TestAccounts_everUsed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := New(d, clock.NewManual(morning), slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -119,8 +117,8 @@ func TestAccounts_everUsed(t *testing.T) {
 	})
 }
 
-// TestAge_countsMonotonicTime: the age of a recovery is the time that passed since this process first saw it, whatever the
-// wall clock is set to. One that begins anew has a new age.
+// TestAge_countsMonotonicTime: the age of a recovery is the time since this process first saw it, even if the wall
+// clock is set. A recovery that starts again has a new age.
 func TestAge_countsMonotonicTime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
@@ -154,9 +152,9 @@ func TestAge_countsMonotonicTime(t *testing.T) {
 	})
 }
 
-// TestClockStepped_accountsAndOpenWork: when a recovery begins every account counts as unseen, also one that was written by
-// a clock that ran ahead. A server that has it makes it seen, also by a clock that was set back. A payment of before counts
-// as open work whatever its date.
+// TestClockStepped_accountsAndOpenWork: when a recovery begins, every account counts as unseen, even if a clock that
+// was ahead wrote its row. A server that has the account makes it seen, even with a clock that was set back. A
+// payment from before counts as open work, whatever its date is.
 func TestClockStepped_accountsAndOpenWork(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// node is one node's run on a database.
+// node is one process of a node on a database.
 type node struct {
 	*Watch
 	t testing.TB
@@ -33,7 +33,7 @@ func up(t testing.TB, d *db.DB, o WatchOptions) *node {
 	return n
 }
 
-// down stops a node, which leaves its files.
+// down stops a node. Its files remain.
 func (n *node) down() {
 	n.t.Helper()
 	if err := n.Stop(context.Background()); err != nil {
@@ -41,7 +41,7 @@ func (n *node) down() {
 	}
 }
 
-// is says which recovery another node finds.
+// is checks which recovery another node finds.
 func (n *node) is(phase Phase, cause string) State {
 	n.t.Helper()
 	s, err := New(n.r.db, n.r.clock, n.r.log).State(n.t.Context())
@@ -51,7 +51,7 @@ func (n *node) is(phase Phase, cause string) State {
 	return s
 }
 
-// again makes the node look as it does before a POST when a connection was made since the last look.
+// again lets the node check the database, as it does before a POST when a connection was opened since the last check.
 func (n *node) again() {
 	n.t.Helper()
 	n.looked.Store(^uint64(0))
@@ -60,7 +60,7 @@ func (n *node) again() {
 	}
 }
 
-// commits stores a campaign, which the node's watch is told of.
+// commits stores a campaign and reports its row to the node's watch.
 func (n *node) commits(id string) {
 	n.t.Helper()
 	err := n.r.db.Write(n.t.Context(), func(tx *db.Tx) error {
@@ -86,7 +86,8 @@ func run(t *testing.T, d *db.DB, sql string, args ...any) {
 	}
 }
 
-// TestWatch_normalStartsAreNoRecovery: a first start, a restart, and on PostgreSQL a node without a file.
+// TestWatch_normalStartsAreNoRecovery: a first start and a restart begin no recovery. On PostgreSQL neither does the
+// start of a node without a file.
 func TestWatch_normalStartsAreNoRecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Node: "a", Folder: t.TempDir()}
@@ -106,7 +107,7 @@ func TestWatch_normalStartsAreNoRecovery(t *testing.T) {
 	})
 }
 
-// warned is a log that says when the first warning came.
+// warned is a log that signals the first warning.
 type warned struct {
 	slog.Handler
 	once *sync.Once
@@ -120,7 +121,8 @@ func (w warned) Handle(ctx context.Context, r slog.Record) error {
 	return w.Handler.Handle(ctx, r)
 }
 
-// TestWatch_lastRowsWrittenLater: their folder was away for a moment, and no row came after them.
+// TestWatch_lastRowsWrittenLater: the folder of the file was missing for a moment, and no row followed. The last rows
+// are still written to the file.
 func TestWatch_lastRowsWrittenLater(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Folder: filepath.Join(t.TempDir(), "data")}
@@ -148,7 +150,7 @@ func TestWatch_lastRowsWrittenLater(t *testing.T) {
 	})
 }
 
-// TestWatch_missingRowBeginsOneRecovery, which every node that lost rows with it goes by.
+// TestWatch_missingRowBeginsOneRecovery: every node that lost rows at the same time uses the same recovery.
 func TestWatch_missingRowBeginsOneRecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, b := WatchOptions{Node: "a", Folder: t.TempDir()}, WatchOptions{Node: "b", Folder: t.TempDir()}
@@ -156,7 +158,7 @@ func TestWatch_missingRowBeginsOneRecovery(t *testing.T) {
 		n.commits("c1")
 		n.down()
 		other := n
-		if d.Engine() == db.Postgres { // a node that runs on
+		if d.Engine() == db.Postgres { // a node that continues to run
 			other = up(t, d, b)
 			other.commits("c2")
 		}
@@ -174,7 +176,7 @@ func TestWatch_missingRowBeginsOneRecovery(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.down()
-		n = up(t, d, a) // its file names the row still
+		n = up(t, d, a) // its file still names the row
 		n.is(PhaseEnded, "")
 		n.commits("c3")
 		run(t, d, `DELETE FROM campaigns WHERE tenant = 't'`)
@@ -183,7 +185,8 @@ func TestWatch_missingRowBeginsOneRecovery(t *testing.T) {
 	})
 }
 
-// TestWatch_olderCopyBeginsARecovery: a copy of before the last recovery lacks what was committed after it.
+// TestWatch_olderCopyBeginsARecovery: a copy from before the last recovery lacks the rows that were committed after
+// it.
 func TestWatch_olderCopyBeginsARecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Node: "a", Folder: t.TempDir()}
@@ -203,7 +206,6 @@ func TestWatch_olderCopyBeginsARecovery(t *testing.T) {
 	})
 }
 
-// TestWatch_restoreBeginsOneRecovery.
 func TestWatch_restoreBeginsOneRecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Node: "a", Folder: t.TempDir()}
@@ -221,7 +223,8 @@ func TestWatch_restoreBeginsOneRecovery(t *testing.T) {
 	})
 }
 
-// TestWatch_promotionOpensAtOnce, and begins nothing where a commit is on a standby before it is answered and no row is missing.
+// TestWatch_promotionOpensAtOnce: after a promotion the recovery opens at once. If each commit reaches a standby
+// before it is answered and no row is missing, there is no recovery.
 func TestWatch_promotionOpensAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -249,7 +252,8 @@ func TestWatch_promotionOpensAtOnce(t *testing.T) {
 	}
 }
 
-// TestWatch_detectsACopiedDatabase: another server's or database's, and on SQLite a file of before the last start.
+// TestWatch_detectsACopiedDatabase: the database is another server's or another database. On SQLite it may also be a
+// file from before the last start.
 func TestWatch_detectsACopiedDatabase(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, change := range map[db.Engine][]string{
@@ -266,7 +270,7 @@ func TestWatch_detectsACopiedDatabase(t *testing.T) {
 	})
 }
 
-// TestWatch_fileWithoutPlaceIsACopy: a SQLite database that was carried away alone.
+// TestWatch_fileWithoutPlaceIsACopy: a SQLite database was moved without the node's file.
 func TestWatch_fileWithoutPlaceIsACopy(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.SQLite)
@@ -274,7 +278,8 @@ func TestWatch_fileWithoutPlaceIsACopy(t *testing.T) {
 	up(t, d, WatchOptions{Node: "a", Folder: t.TempDir()}).is(PhaseClosed, placeFile)
 }
 
-// TestWatch_killedStartIsNoRecovery: between the file's new token and the database's.
+// TestWatch_killedStartIsNoRecovery: a start is killed after it wrote the new token to the file and before it wrote
+// it to the database.
 func TestWatch_killedStartIsNoRecovery(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.SQLite)
@@ -295,7 +300,7 @@ func TestWatch_killedStartIsNoRecovery(t *testing.T) {
 	}
 }
 
-// TestSure_readsMemoryOnly: it is two loads of memory.
+// TestSure_readsMemoryOnly: Sure costs two reads of memory.
 func TestSure_readsMemoryOnly(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.SQLite)

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// sink is a receiver that costs next to nothing.
+// sink is a receiver that needs almost no time.
 func sink(b *testing.B) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,9 +64,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkDeliver takes events from Queue to the recorded delivery, in commits
-// of 256 as payments settle them. The CPU is this process's: the receiver's
-// few microseconds and SQLite's work are in it.
+// BenchmarkDeliver measures events from Queue to their stored delivery, in commits of 256 as when payments settle.
+// The CPU time is that of this process. It includes SQLite's work and a few microseconds of the receiver.
 func BenchmarkDeliver(b *testing.B) {
 	const events = 20_000
 	for _, e := range dbtest.Engines() {

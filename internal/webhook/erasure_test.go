@@ -30,7 +30,7 @@ func (r *rig) erase(subject string) (pending bool) {
 	return pending
 }
 
-// kept gives everything that the log has of a subject.
+// kept returns everything that the log has about a subject.
 func (r *rig) kept(subject string) string {
 	r.t.Helper()
 	list, err := r.List(r.t.Context(), Filter{Tenant: "tenant", Subject: subject})
@@ -48,12 +48,12 @@ func (r *rig) kept(subject string) string {
 	return all
 }
 
-// An event whose person was erased has other bytes than before, so it is not sent again under the same webhook-id.
+// After an erasure the bytes of an event differ, so it is not sent again with the same webhook-id.
 func TestErase_eventIsNotSentAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		answer := func(status int) {
-			r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) { // an echo, and the number as people write it
+			r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) { // the answer repeats the query and the number, as people write it
 				w.WriteHeader(status)
 				_, _ = io.WriteString(w, q.URL.RawQuery+" 024 123 4567 has no order")
 			})
@@ -84,7 +84,7 @@ func TestErase_eventIsNotSentAgain(t *testing.T) {
 			if said := r.kept("subject-000" + n); strings.Contains(said, payer) || strings.Contains(said, payerWhole) || strings.Contains(said, "024 123") {
 				t.Errorf("after the erasure %s has %s", n, said)
 			}
-			r.erase("subject-000" + n) // without harm
+			r.erase("subject-000" + n) // a repeated erasure does no harm
 		}
 		if said := r.kept("subject-0004"); !strings.Contains(said, "order=7") || strings.Contains(said, "erased") {
 			t.Errorf("an event that names nobody became %s", said)

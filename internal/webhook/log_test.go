@@ -62,7 +62,7 @@ func TestQueue_supersededStays(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		})
-		// An unknown receiver gets this many concurrent requests; the next one waits.
+		// An unknown receiver gets this many concurrent requests. A further one waits.
 		var events []Event
 		for i := range leastAtOnce {
 			events = append(events, r.event(i, nil))
@@ -89,7 +89,7 @@ func TestQueue_supersededStays(t *testing.T) {
 				t.Errorf("%+v, %v", list, err)
 			}
 		}
-		// Its job is still there, waiting for the second attempt; a replay does not mind.
+		// The event's job still waits for the second attempt. A replay is possible anyway.
 		r.inbox.status(http.StatusOK)
 		if id, err := r.Replay(t.Context(), "tenant", "subject-0000", "event-0000"); err != nil || id != "event-0000" {
 			t.Fatal(id, err)
@@ -201,7 +201,7 @@ func TestReplay_endedEvents(t *testing.T) {
 			t.Fatal(id, err)
 		}
 		r.quiet()
-		// An event that waits for its next attempt gets it now, and not once more at its time.
+		// If an event waits for its next attempt, a replay sends it now. It is not sent again at the planned time.
 		if id, err := r.Replay(t.Context(), "tenant", "subject-0001", ""); err != nil || id != "event-0001" {
 			t.Errorf("replay of what waits: %s, %v", id, err)
 		}
@@ -212,7 +212,7 @@ func TestReplay_endedEvents(t *testing.T) {
 		r.inbox.status(http.StatusOK)
 		r.c.Advance(10 * time.Minute)
 		r.quiet()
-		if id, err := r.Replay(t.Context(), "tenant", "subject-0001", "event-0001"); err != nil || id != "event-0001" { // a delivered one
+		if id, err := r.Replay(t.Context(), "tenant", "subject-0001", "event-0001"); err != nil || id != "event-0001" { // the event was delivered
 			t.Errorf("%s, %v", id, err)
 		}
 		r.quiet()
@@ -314,8 +314,8 @@ func TestDeliver_lostCommitAnswer(t *testing.T) {
 	})
 }
 
-// TestDeliver_lostCommitThenDatabaseDown: the answer to the COMMIT is
-// lost, and the database stays away for a while.
+// TestDeliver_lostCommitThenDatabaseDown: the answer to a COMMIT is lost, and then the database is unreachable for a
+// while.
 func TestDeliver_lostCommitThenDatabaseDown(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		r := newRig(t, d, "a", Options{})
@@ -339,7 +339,7 @@ func TestDeliver_lostCommitThenDatabaseDown(t *testing.T) {
 			if e := r.one(); e.Attempts != attempt+1 || len(r.inbox.all()) != attempt+1 {
 				t.Fatalf("%+v, sent %d times", e, len(r.inbox.all()))
 			}
-			r.c.Advance(4 * time.Second) // the pause counts from the attempt
+			r.c.Advance(4 * time.Second) // the pause starts at the attempt
 		}
 		attempts, err := r.Attempts(t.Context(), "tenant", "event-0001")
 		if len(attempts) != 1 || err != nil || len(r.inbox.all()) != 2 || r.jobsLeft() != 0 {
@@ -357,7 +357,7 @@ func TestDeliver_takenOverByOtherNode(t *testing.T) {
 		if err := a.q.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		a.send(a.event(2, nil)) // the very last request
+		a.send(a.event(2, nil)) // the last request of the test
 		a.inbox.status(http.StatusOK)
 		b := newRig(t, d, "b", Options{})
 		b.quiet()
@@ -373,8 +373,8 @@ func TestDeliver_takenOverByOtherNode(t *testing.T) {
 	})
 }
 
-// TestDeliver_attemptCutByShutdown is no failure of the receiver's: another node sends it at once, and the
-// schedule has all its attempts.
+// TestDeliver_attemptCutByShutdown: an attempt that a shutdown interrupts does not count as a failure of the
+// receiver. Another node sends the event at once, with all attempts left.
 func TestDeliver_attemptCutByShutdown(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := newRig(t, d, "a", Options{})
@@ -382,7 +382,7 @@ func TestDeliver_attemptCutByShutdown(t *testing.T) {
 		a.inbox.answers(func(n int, w http.ResponseWriter, q *http.Request) {
 			if n == 1 {
 				close(arrived)
-				<-q.Context().Done() // the attempt was cancelled
+				<-q.Context().Done() // returns when the attempt is cancelled
 			}
 		})
 		a.send(a.event(1, nil))
@@ -404,8 +404,8 @@ func TestDeliver_attemptCutByShutdown(t *testing.T) {
 	})
 }
 
-// TestReplay_afterUnwrittenDelivery: a node delivers, cannot write it and loses its
-// lease; another one delivers and writes it. Then somebody replays it.
+// TestReplay_afterUnwrittenDelivery: a node delivers an event, cannot store that, and loses its lease. Another node
+// delivers and stores it. Then the event is replayed.
 func TestReplay_afterUnwrittenDelivery(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		a := newRigOn(t, d, jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: 20 * time.Millisecond}, Options{})
@@ -501,7 +501,7 @@ func TestPrune_endedEventsOnly(t *testing.T) {
 			case "event-0001":
 				w.WriteHeader(http.StatusGone)
 			case "event-0002":
-				w.WriteHeader(http.StatusInternalServerError) // stays open
+				w.WriteHeader(http.StatusInternalServerError) // the event stays open
 			}
 		})
 		r.send(r.event(1, nil), r.event(2, nil), r.event(3, nil), r.event(4, func(e *Event) { e.Tenant = "other" }))
@@ -562,7 +562,8 @@ func TestSend_privateAddressInProduction(t *testing.T) {
 	}
 }
 
-// Pages of a tenant's own failed events leave none out and show none twice, though many were given up at one moment.
+// The pages of a tenant's failed events omit none and show none twice, although many events failed at the same
+// moment.
 func TestFailed_pages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// stand has jobs of a kind that the test runs.
+// stand is a scheduler with jobs that the test runs.
 type stand struct {
 	*scheduler.Scheduler[int]
 	k    *scheduler.Kind[int]
@@ -31,7 +31,7 @@ func (s *stand) add(tenant, line string, n, tries int) {
 	}
 }
 
-// run takes all runnable jobs and returns their owners.
+// run takes all runnable jobs and returns their tenants.
 func (s *stand) run() (taken []*scheduler.Entry[int], tenants []string) {
 	for e := s.Take(s.k); e != nil; e = s.Take(s.k) {
 		taken = append(taken, e)
@@ -45,7 +45,7 @@ func (s *stand) end(e *scheduler.Entry[int]) {
 	s.Forget(e)
 }
 
-// turnsOf gives whose jobs ran in some rounds, each of which ends.
+// turnsOf runs some rounds to their end and returns the tenants in their order.
 func (s *stand) turnsOf(rounds int) (order []string) {
 	for range rounds {
 		taken, tenants := s.run()
@@ -57,7 +57,7 @@ func (s *stand) turnsOf(rounds int) (order []string) {
 	return order
 }
 
-// poolStand lets deliveries into pools.
+// poolStand returns a stand whose jobs are deliveries in pools.
 func poolStand(p *pools) *stand {
 	return newStand(scheduler.Rules{PerLine: func(string) int { return 8 }, Enter: p.enter, Leave: p.leave})
 }
@@ -68,7 +68,7 @@ func onePool(only pool) *pools {
 	return p
 }
 
-// A tenant with any number of lines has exactly its share of the workers. The others get the rest.
+// A tenant with many lines gets exactly its share of the workers. Other tenants get the rest.
 func TestPools_tenantShare(t *testing.T) {
 	s := poolStand(onePool(pool{atOnce: 256, perTenant: 2}))
 	for i := range 1000 {
@@ -88,7 +88,7 @@ func TestPools_tenantShare(t *testing.T) {
 	}
 }
 
-// twoPools are a pool for quick receivers, and one for hosts that begin with "slow".
+// twoPools returns a pool for quick receivers, and a pool for receivers whose hosts begin with "slow".
 func twoPools(workers int, slow pool) *pools {
 	p := newPools(workers, func(_, host string) int {
 		if strings.HasPrefix(host, "slow") {
@@ -100,7 +100,8 @@ func twoPools(workers int, slow pool) *pools {
 	return p
 }
 
-// The slow lines of a tenant delay only each other: neither the tenant's quick line nor another tenant's.
+// The slow lines of a tenant delay only each other. They delay neither the tenant's quick line nor another tenant's
+// lines.
 func TestPools_slowDelayNoOthers(t *testing.T) {
 	s := poolStand(twoPools(8, pool{atOnce: 4, perTenant: 2}))
 	for i := range 100 {
@@ -122,7 +123,7 @@ func TestPools_slowDelayNoOthers(t *testing.T) {
 	}
 }
 
-// At a pool that is full tenants take turns, however many lines each has.
+// If a pool is full, tenants take turns, however many lines each of them has.
 func TestPools_tenantsAlternate(t *testing.T) {
 	s := poolStand(twoPools(8, pool{atOnce: 1, perTenant: 1}))
 	for i := range 100 {
@@ -135,7 +136,7 @@ func TestPools_tenantsAlternate(t *testing.T) {
 	}
 }
 
-// A line whose runs turn out quick leaves its pool, also while it waits there, and its place is another's.
+// A line that becomes quick leaves the slow pool, even while it waits there. Another line gets its place.
 func TestPools_quickLineLeaves(t *testing.T) {
 	quick := map[string]bool{}
 	h := twoPools(8, pool{atOnce: 2, perTenant: 2})
@@ -174,7 +175,7 @@ func TestPools_quickLineLeaves(t *testing.T) {
 	}
 }
 
-// A line that had its turn in a pool and leaves it before it runs there gives the turn to who waits.
+// A line may get its turn in a pool and leave the pool before it runs. Its turn then passes to a waiting line.
 func TestPools_leavingLinePassesTurn(t *testing.T) {
 	slow := map[string]bool{"two": true, "three": true}
 	h := twoPools(8, pool{atOnce: 1, perTenant: 1})
@@ -196,7 +197,7 @@ func TestPools_leavingLinePassesTurn(t *testing.T) {
 	s.end(taken[0])
 	s.add("tenant", "one", 1, 0)
 	s.add("tenant", "three", 1, 0)
-	s.end(taken[2]) // one has its turn
+	s.end(taken[2]) // now line one has its turn
 	slow["one"] = false
 	s.end(taken[1])
 	if rest, _ := s.run(); len(rest) != 2 {
@@ -204,7 +205,7 @@ func TestPools_leavingLinePassesTurn(t *testing.T) {
 	}
 }
 
-// A tenant with too many events tries each once. What failed before waits until there are fewer.
+// If a tenant has too many events, each is tried once. Retries wait until there are fewer events.
 func TestOverload_retriesWait(t *testing.T) {
 	for tries, there := range map[int]int{0: backlog + 1, 1: backlog} {
 		if backlogged(jobs.Job{Tries: tries, Siblings: there}) {
@@ -216,8 +217,8 @@ func TestOverload_retriesWait(t *testing.T) {
 	}
 }
 
-// Random deliveries keep every pool and share within its limit. No line waits for a free place, and no state remains
-// at the end.
+// After random deliveries every pool and share is within its limit. No line waits while a place is free, and no state
+// remains at the end.
 func TestPools_randomDeliveries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := map[receiver]int{}

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// ring is a ring of made-up keys, the active one first.
+// ring returns master keys for the test. The first one is active.
 func ring(t *testing.T, fills string) config.Secret {
 	t.Helper()
 	var words []string
@@ -27,7 +27,7 @@ func ring(t *testing.T, fills string) config.Secret {
 	return s
 }
 
-// A rotation that is broken off after each of its transactions ends after all, with every secret as it was.
+// A rotation that is interrupted after each of its transactions still completes, with every secret unchanged.
 func TestReseal_interrupted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		old := newRig(t, d, "a", Options{Secret: ring(t, "m")})
@@ -39,7 +39,7 @@ func TestReseal_interrupted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n%50 == 0 { // a former one that signs still
+			if n%50 == 0 { // a former secret that still signs
 				if _, err := old.Rotate(t.Context(), name); err != nil {
 					t.Fatal(err)
 				}
@@ -81,7 +81,7 @@ func TestReseal_interrupted(t *testing.T) {
 	})
 }
 
-// A secret that its tenant replaces while a rotation seals it is the new one afterwards.
+// If a tenant replaces its secret during a rotation, the new secret stays.
 func TestReseal_secretReplacedMeanwhile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		old := newRig(t, d, "a", Options{Secret: ring(t, "m")})

@@ -24,7 +24,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// dials makes every connection of a rig's client end with an error, or succeed.
+// dials replaces the dialer of a rig's client.
 func (r *rig) dials(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	o := outbound.Options{Dial: dial, TLS: &tls.Config{}, Handshake: patience, PerHost: 8, Kept: 8, KeptFor: idleTime, HeadBytes: 1 << 10, BodyBytes: answerBytes}
 	r.client.secure, r.client.plain = outbound.New(o), outbound.New(o)
@@ -38,7 +38,7 @@ func brokenResolver(context.Context, string, string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "server misbehaving", Name: "db.internal", Server: "10.255.255.53:53", IsTemporary: true}}
 }
 
-// privateName is a name that leads to a private address, as production dials it.
+// privateName dials a name that leads to a private address, as production does.
 func privateName(ctx context.Context, network, _ string) (net.Conn, error) {
 	return (&net.Dialer{Control: newControl(false, false).dial}).DialContext(ctx, network, "127.0.0.1:5432")
 }
@@ -49,7 +49,7 @@ func failing(err error) func(context.Context, string, string) (net.Conn, error) 
 	}
 }
 
-// The customer's log shows why there was no response, but no address or name of our own network.
+// The customer's log shows why there was no response. It shows no address or name of our own network.
 func TestSend_errorsHideOurNetwork(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
@@ -104,7 +104,7 @@ func TestSend_errorsHideOurNetwork(t *testing.T) {
 	})
 }
 
-// Rows of earlier versions, and of nodes of one, have the dialer's error text.
+// Rows of earlier versions, and of nodes that still run one, contain the error text of the dialer.
 func TestList_earlierErrorsHideOurNetwork(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})

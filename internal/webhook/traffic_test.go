@@ -44,8 +44,8 @@ func TestTraffic_slowReceiversGetLess(t *testing.T) {
 	}
 }
 
-// The pools of unknown and slow receivers leave workers to quick ones. A quick receiver that dies leaves places to
-// its tenant's others and to other tenants at its host.
+// The pools of unknown and slow receivers leave workers for quick ones. A quick receiver that stops answering leaves
+// places for the tenant's other receivers, and for other tenants at the same host.
 func TestPools_leaveRoomForQuick(t *testing.T) {
 	p := newPools(256, nil).all
 	if rest := 256 - p[newPool].atOnce - p[slowPool].atOnce; rest < 256/4 {
@@ -56,11 +56,11 @@ func TestPools_leaveRoomForQuick(t *testing.T) {
 	}
 }
 
-// A tenant's receivers that never answer are many, so that each has few connections and all together would have every
-// worker. They hold up no other tenant's webhooks.
+// A tenant has many receivers that never answer. Each has few connections, but together they could use every worker.
+// They do not delay the webhooks of other tenants.
 func TestTraffic_endlessReceivers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		const workers = 36 // the unknown receivers' pool has one more place than a tenant may use there
+		const workers = 36 // one more than the places that a tenant may use in the pool of unknown receivers
 		r := newRig(t, d, "a", Options{Workers: workers, Timeout: patience})
 		urls, inside, open := silentReceivers(t, 48)
 		var events []Event
@@ -87,7 +87,7 @@ func TestTraffic_endlessReceivers(t *testing.T) {
 	})
 }
 
-// silentReceivers start receivers that answer only after open. They send each request to inside.
+// silentReceivers starts receivers that report each request to inside. They answer only after open is called.
 func silentReceivers(t *testing.T, n int) (urls []string, inside chan struct{}, open func()) {
 	t.Helper()
 	silent, inside := make(chan struct{}), make(chan struct{}, 10_000)
@@ -106,7 +106,7 @@ func silentReceivers(t *testing.T, n int) (urls []string, inside chan struct{}, 
 		t.Cleanup(server.Close)
 		urls = append(urls, server.URL)
 	}
-	t.Cleanup(open) // before the servers are closed, which wait for it
+	t.Cleanup(open) // before the servers close, because they wait for the answers
 	return urls, inside, open
 }
 
@@ -123,7 +123,8 @@ func arrive(t *testing.T, what string, n int, came <-chan struct{}) {
 	}
 }
 
-// A tenant's dead receivers delay no other receiver of the tenant, not even one that gets its first event.
+// A tenant's receivers that do not answer delay no other receiver of the tenant, not even one that gets its first
+// event.
 func TestTraffic_deadReceiver(t *testing.T) {
 	for _, dead := range []int{1, 12} {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
@@ -132,7 +133,7 @@ func TestTraffic_deadReceiver(t *testing.T) {
 				urls, inside, open := silentReceivers(t, dead)
 				var events []Event
 				for i, url := range urls {
-					r.traffic.note("tenant", hostPart(url), 15*time.Second) // as after its first attempts
+					r.traffic.note("tenant", hostPart(url), 15*time.Second) // as after the first attempts
 					for n := range 60 {
 						events = append(events, r.event(i*60+n, func(e *Event) { e.URL = url }))
 					}
@@ -154,7 +155,8 @@ func TestTraffic_deadReceiver(t *testing.T) {
 	}
 }
 
-// A tenant's events that a host does not answer hold up no other tenant's events for the same host and port.
+// If a host does not answer the events of one tenant, the events of another tenant for the same host and port are not
+// delayed.
 func TestTraffic_sharedHost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{Timeout: patience})
@@ -170,7 +172,7 @@ func TestTraffic_sharedHost(t *testing.T) {
 			<-silent
 			w.WriteHeader(http.StatusInternalServerError)
 		})
-		r.traffic.note("hanging", hostPart(r.inbox.server.URL), 15*time.Second) // as after its first attempts
+		r.traffic.note("hanging", hostPart(r.inbox.server.URL), 15*time.Second) // as after the first attempts
 		var events []Event
 		for i := range 300 {
 			events = append(events, r.event(i, func(e *Event) { e.Tenant, e.URL = "hanging", r.inbox.server.URL+"/hang" }))

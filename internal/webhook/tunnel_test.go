@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/outbound"
 )
 
-// egress is a CONNECT proxy that leads every tunnel to one server. refuses has the targets that it answers with a 503.
+// egress is a CONNECT proxy whose tunnels all lead to one server. It answers with a 503 for the targets in refuses.
 type egress struct {
 	*httptest.Server
 	refuses []string
@@ -63,7 +63,7 @@ func newEgress(t *testing.T, target net.Addr) *egress {
 	return e
 }
 
-// way returns tunnels of this proxy, for which each lookup gives the addresses of answers in turn.
+// way returns tunnels of this proxy. Successive lookups of a name return the successive elements of answers.
 func (e *egress) way(t *testing.T, development bool, answers ...[]string) tunnels {
 	t.Helper()
 	proxy, err := outbound.NewProxy(e.URL, []string{"excepted.example", "192.168.0.0/16"}, slog.New(slog.DiscardHandler))
@@ -84,7 +84,8 @@ func (e *egress) way(t *testing.T, development bool, answers ...[]string) tunnel
 	}}
 }
 
-// The proxy is asked for addresses that were checked, and never for a name: it might resolve the name to our own network.
+// The proxy gets only addresses that were checked, never a name, because it might resolve the name to our own
+// network.
 func TestTunnels_goToCheckedAddresses(t *testing.T) {
 	server := httptest.NewServer(nil)
 	defer server.Close()
@@ -119,7 +120,7 @@ func TestTunnels_goToCheckedAddresses(t *testing.T) {
 			proxy.refuses = []string{"93.184.216.1:443"}
 			way := proxy.way(t, c.development)
 			if c.resolved != nil {
-				way = proxy.way(t, c.development, c.resolved, []string{"10.0.0.6"}) // a second answer is never asked for
+				way = proxy.way(t, c.development, c.resolved, []string{"10.0.0.6"}) // the second answer is never used, because no second lookup is made
 			}
 			conn, err := way.dial(t.Context(), "tcp", c.address)
 			if err == nil {
@@ -138,7 +139,8 @@ func TestTunnels_goToCheckedAddresses(t *testing.T) {
 	}
 }
 
-// A receiver behind a proxy sees its own name in TLS and in Host, and the customer reads nothing of the proxy.
+// A receiver behind a proxy gets its own name in TLS and in the Host header. The customer sees nothing about the
+// proxy.
 func TestSend_throughAProxy(t *testing.T) {
 	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTeapot)

@@ -85,7 +85,7 @@ func TestCheckURL_keepsQuery(t *testing.T) {
 	}
 }
 
-// An address outside ASCII is sent in ASCII to the host that was checked.
+// A URL with characters outside ASCII is sent in its ASCII form, to the host that was checked.
 func TestParseURL_encodesNonASCII(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://shop.example/hook?name=Akɔsua":     "https://shop.example/hook?name=Ak%C9%94sua",
@@ -101,7 +101,7 @@ func TestParseURL_encodesNonASCII(t *testing.T) {
 	}
 }
 
-// A refusal names the fault of the address.
+// The error of a refused URL names the fault.
 func TestParseURL_namesTheFault(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://shop.example/\xff": textUnicode, "https://shop.example/a b": textSpaces, "https://shop.example/\u0085": textSpaces,
@@ -124,7 +124,7 @@ func FuzzCheckURL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		_ = CheckURL(raw, true) // whatever comes, no panic
+		_ = CheckURL(raw, true) // no input may panic
 		u, text := parseURL(raw, false)
 		if (text == "") != (CheckURL(raw, false) == nil) {
 			t.Fatal("two opinions")
@@ -141,7 +141,7 @@ func FuzzCheckURL(f *testing.F) {
 				t.Fatalf("accepted the private address %q", raw)
 			}
 		}
-		// The checked address is sent unchanged, including path and query.
+		// The checked URL is sent unchanged, including path and query.
 		again, err := url.Parse(u.String())
 		if err != nil || again.Host != u.Host || again.RequestURI() != u.RequestURI() {
 			t.Fatalf("%q becomes %q and then %v, %v", raw, u, again, err)

@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// patience is reached by a failing test only.
+// patience bounds each wait of a test. Only a failing test reaches it.
 const patience = 3 * time.Minute
 
 var begin = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
@@ -37,7 +37,7 @@ func master(t testing.TB, fill byte) config.Secret {
 	return s
 }
 
-// rig is one node with its webhooks, in development mode, and a receiver.
+// rig is one node with webhooks in development mode, and one receiver.
 type rig struct {
 	*Webhooks
 	t     testing.TB
@@ -73,8 +73,8 @@ func newRigOn(t testing.TB, d *db.DB, queue jobs.Options, o Options) *rig {
 	return r
 }
 
-// warm does the one-time database work: the search for other nodes' jobs, and the tenant's secret. Faults may start
-// afterwards.
+// warm does the database work that happens once: the search for other nodes' jobs, and the tenant's secret. After it
+// the test may inject faults.
 func (r *rig) warm() {
 	r.t.Helper()
 	r.quiet()
@@ -111,7 +111,7 @@ func (r *rig) event(n int, change func(*Event)) Event {
 	return e
 }
 
-// one gives the only delivery of the tenant, as it is stored.
+// one returns the tenant's only delivery, as it is stored.
 func (r *rig) one() Delivery {
 	r.t.Helper()
 	list, err := r.List(r.t.Context(), Filter{Tenant: "tenant"})
@@ -135,7 +135,7 @@ type inbox struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	got    []message
-	answer func(n int, w http.ResponseWriter, r *http.Request) // n counts from 1; nil: 200
+	answer func(n int, w http.ResponseWriter, r *http.Request) // n counts the requests from 1; nil: answer 200
 }
 
 type message struct {
@@ -330,7 +330,7 @@ func TestDeliver_tenAttemptsIn75h(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The receiver's clock is the machine's, whatever ours was moved to.
+			// The receiver checks with the machine's clock, although the test moved our clock.
 			if err := verify(s.Current, m); err != nil {
 				t.Error(err)
 			}
@@ -483,7 +483,8 @@ func TestSend_brokenResponses(t *testing.T) {
 	}
 	t.Run("nobody there", func(t *testing.T) {
 		r := newRig(t, dbtest.Open(t, db.SQLite), "a", Options{})
-		// The near end of a connection: nothing listens there, and no other program gets the port.
+		// The local end of an open connection has a port on which nothing listens, and which no other program can
+		// get.
 		near, err := net.Dial("tcp", r.inbox.server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -566,7 +567,7 @@ func TestDeliver_slowReceiverDelaysNoOther(t *testing.T) {
 				t.Fatalf("the quick receiver got %d of 50 beside the slow one", got)
 			}
 		}
-		slow.mu.Lock() // one that has answered may get more
+		slow.mu.Lock() // a receiver that has answered may get more
 		if most > leastAtOnce {
 			t.Errorf("an unknown receiver got %d at once", most)
 		}

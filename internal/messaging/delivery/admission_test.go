@@ -43,7 +43,7 @@ func TestIdempotencyKey_expiresAfterADay(t *testing.T) {
 func TestSweep_stagedChunksWithoutCharge(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 3_000})
-		// The rows of a node that dies between the staging and the charge.
+		// These are the rows of a node that dies after it stored the chunks and before the charge.
 		a := &admission{tenant: h.Tenant, campaign: Campaign{Tenant: "shop", ID: "dead"}}
 		for no := range int64(3) {
 			a.chunks = append(a.chunks, chunk{Tenant: "shop", Campaign: "dead", No: no, Recipients: []msisdn.MSISDN{"233241234567"}, CreatedAt: h.clock.Now()})
@@ -67,7 +67,7 @@ func TestAdmission_retryRecognizesItself(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, sleep: true})
 		a := h.order("hello", "0241234567").admission()
-		for range 3 { // the group commit repeats a batch whose answer was lost
+		for range 3 { // group commit repeats a batch whose answer was lost
 			v, err := h.admissions.admit(t.Context(), []*admission{a})
 			if err != nil || v[0].Err != nil || v[0].Value.campaign.ID != a.campaign.ID || v[0].Value.replayed {
 				t.Fatalf("%+v, %v", v, err)

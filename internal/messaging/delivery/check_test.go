@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// TestCheck_findsEveryFault breaks one thing at a time behind messaging's back.
+// TestCheck_findsEveryFault changes one thing at a time in the database. The check reports each of them.
 func TestCheck_findsEveryFault(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 5_000})

@@ -28,7 +28,7 @@ func TestRefund_unacceptedOnce(t *testing.T) {
 			}
 			return h.operator.Accept()
 		})
-		c := h.mustSend(strings.Repeat("a", 161), smstest.Numbers(250)...) // 25 of them end in 7
+		c := h.mustSend(strings.Repeat("a", 161), smstest.Numbers(250)...) // 25 of the numbers end in 7
 		h.WantBalance(1_000 - 2*225)
 		for _, m := range h.messages(c) {
 			if bad := strings.HasSuffix(m.Recipient, "7"); bad != (m.Status == StatusRejected) || bad && m.Error == "" {
@@ -51,7 +51,7 @@ func TestRefund_unknownAfterReceiptWindow(t *testing.T) {
 		c := h.mustSend("hello", "0241000001", "0241000002", "0241000003")
 		h.wantStatus(c, "3 unknown")
 		h.WantBalance(7)
-		// An operator that reports on a number has accepted the message, whatever the id.
+		// If an operator reports on a number, it has accepted the message, whatever the id is.
 		h.Pass(time.Minute)
 		h.receipt("an id that nobody told us", "233241000002", delivered)
 		h.Pass(47*time.Hour + 30*time.Minute)
@@ -69,13 +69,13 @@ func TestRefund_unknownAfterReceiptWindow(t *testing.T) {
 	})
 }
 
-// A receipt in the window is matched before the refund, however late in the window it comes.
+// A receipt that comes at the end of the receipt window is still matched before the refund.
 func TestRefund_receiptAtEndOfWindow(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(int, provider.Segment) provider.Outcome { return smstest.Silence })
 		c := h.mustSend("hello", "0241000001", "0241000002")
-		if err := h.queue.Stop(t.Context()); err != nil { // the test sweeps
+		if err := h.queue.Stop(t.Context()); err != nil { // the test runs the sweep itself
 			t.Fatal(err)
 		}
 		sweep := func(after time.Duration) {
@@ -163,7 +163,7 @@ func TestDeliver_oneAcceptedSegment(t *testing.T) {
 		h.wantStatus(c, "1 submitted")
 		h.WantBalance(8)
 		h.receipt("id-000001", "233241000001", delivered)
-		h.wantStatus(c, "1 rejected") // half a message is none
+		h.wantStatus(c, "1 rejected") // a message with half its segments counts as rejected
 		h.WantBalance(8)
 		h.Pass(2 * receiptWindow)
 		h.WantBalance(8)
@@ -198,7 +198,7 @@ func TestDeliver_restKeepsReference(t *testing.T) {
 	})
 }
 
-// work advances the clock until something is true, for handlers that wait by it.
+// work advances the clock until a condition is true, for handlers that wait by the clock.
 func (h *fixture) work(until func() bool) {
 	h.t.Helper()
 	clocktest.Await(h.t, "what the clock brings", func() bool {
@@ -219,7 +219,7 @@ func TestDeliver_longMessagesToOneNumber(t *testing.T) {
 	seen := map[byte]int{}
 	for _, s := range h.operator.All() {
 		if s.Part == 1 {
-			seen[byte(s.Group)]++ // the header of a text has one octet for it
+			seen[byte(s.Group)]++ // the header of a segment has one octet for the group
 		}
 	}
 	if len(seen) != 100 {
@@ -274,7 +274,7 @@ func TestStop_withoutConnection(t *testing.T) {
 			}
 			return h.operator.Accept()
 		})
-		waiting := h.mustSend("hello", smstest.Numbers(3)...) // one of them is throttled
+		waiting := h.mustSend("hello", smstest.Numbers(3)...) // one of the three is throttled
 		h.operator.SetReady(fmt.Errorf("no operator"))
 		blocked := h.mustSend("hello", smstest.Numbers(20)...)
 		h.Pass(time.Minute)
@@ -313,7 +313,7 @@ func TestDeliver_waitsForConnection(t *testing.T) {
 	})
 }
 
-// A node is taken for dead while a slice is in flight. Another takes over; then the first comes back with its
+// A node is taken for dead while a slice is in flight, and another node takes over. Then the first node gets its
 // answers, and its steps are refused.
 func TestTakeover_unknownUnlessResend(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
@@ -334,7 +334,7 @@ func TestTakeover_unknownUnlessResend(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				<-begun // the first slice is recorded, the second at the operator
+				<-begun // the first slice is recorded, and the second is at the operator
 				kill(t, d, "one")
 				other := node(t, d, options{node: "two", resend: resend, at: h.clock})
 				other.Quiet()
@@ -357,7 +357,7 @@ func TestTakeover_unknownUnlessResend(t *testing.T) {
 					t.Errorf("%d recipients, %d doubles", len(twice), doubles)
 				}
 				h.sound()
-				// A receipt for a message of the dead node matches by the number, not by the id.
+				// A receipt for a message of the dead node is matched by the number, not by the id.
 				h.Pass(time.Minute)
 				h.receipt("old-000120", "233240000119", delivered)
 				other.Pass(2 * sweepEvery)
@@ -392,7 +392,7 @@ func TestShutdown_losesNoMessage(t *testing.T) {
 		<-seen
 		hurry, cancel := context.WithCancel(t.Context())
 		cancel()
-		_ = h.queue.Stop(hurry) // reports that handlers were cancelled
+		_ = h.queue.Stop(hurry) // returns an error, because handlers were cancelled
 		other := node(t, d, options{node: "two", at: h.clock, rail: h.operator})
 		other.Quiet()
 		other.Pass(noBindPause)
@@ -404,7 +404,7 @@ func TestShutdown_losesNoMessage(t *testing.T) {
 	})
 }
 
-// The answer to each commit is lost in turn, and the connection at each exchange.
+// For each COMMIT in turn its answer is lost, and for each exchange the connection.
 func TestDeliver_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 100_000})
@@ -455,7 +455,7 @@ func TestDeliver_databaseDownAtAnswer(t *testing.T) {
 		h := open(t, d, options{credits: 1_000})
 		away := 0
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
-			if s.To == "233240000099" { // the last of the slice: the answers are not stored yet
+			if s.To == "233240000099" { // the last message of the slice: the answers are not stored yet
 				f.Decide(func(db.Boundary) db.Fault {
 					if away++; away < 30 {
 						return db.FaultBefore
@@ -475,9 +475,9 @@ func TestDeliver_databaseDownAtAnswer(t *testing.T) {
 				_, err := tx.One("SELECT left_over FROM campaigns WHERE id = $1", []any{c.ID}, &left)
 				return err
 			})
-			return err == nil && left == 0 // the database may still be away
+			return err == nil && left == 0 // the database may still be unreachable
 		})
-		h.wantStatus(c, "300 submitted") // none unknown: the operator's answers were stored
+		h.wantStatus(c, "300 submitted") // no message is unknown, because the operator's answers were stored
 		if n := len(h.operator.All()); n != 300 {
 			t.Errorf("%d messages left for 300", n)
 		}
@@ -542,7 +542,7 @@ func TestDeliver_otpOvertakesCampaign(t *testing.T) {
 	// The operator answers no submit of a campaign.
 	blocking := &blockingRail{otp: sent, goOn: goOn}
 	h2 := nodeWith(t, h, blocking)
-	for range bulkWorkers + 1 { // each keeps a worker busy
+	for range bulkWorkers + 1 { // each campaign keeps one worker busy
 		if _, err := h2.send("hello", smstest.Numbers(SmallSize+1)...); err != nil {
 			t.Fatal(err)
 		}
@@ -558,7 +558,7 @@ func TestDeliver_otpOvertakesCampaign(t *testing.T) {
 	h2.sound()
 }
 
-// blockingRail blocks every submit but those to one number, until goOn is closed.
+// blockingRail blocks every submit until goOn is closed, except those to one number.
 type blockingRail struct {
 	otp, goOn chan struct{}
 	mu        sync.Mutex
@@ -584,7 +584,7 @@ func (b *blockingRail) Submit(_ context.Context, s provider.Segment, done func(p
 
 func TestStep_oldTurnIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
-		for _, size := range []int{1, SmallSize + 1} { // the turn is in the campaign's row, or in the chunk's
+		for _, size := range []int{1, SmallSize + 1} { // the turn is in the campaign's row or in the chunk's row
 			oldTurn(t, d, size)
 		}
 	})
@@ -616,13 +616,13 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 	if v, err := h.runner.steps.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
 		t.Fatal(v, err)
 	}
-	// An earlier owner is in one batch with the present owner.
+	// One batch has a step of an earlier owner and a step of the present owner.
 	theirs := mark(other)
 	v, err := h.runner.steps.advance(t.Context(), []*step{mark(there), theirs})
 	if err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
 		t.Errorf("an old turn: %v, %v", v, err)
 	}
-	// A step that is repeated after a lost answer changes nothing.
+	// If a step is repeated after a lost answer, the repetition changes nothing.
 	if v, err := h.runner.steps.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
 		t.Errorf("the same step again: %v, %v", v, err)
 	}
@@ -633,8 +633,8 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 	if n := h.Count(begun, name); n != int64(2*size) {
 		t.Errorf("%d messages are marked, expected %d", n, 2*size)
 	}
-	// The last step is not locked before its write. An old turn is refused all the same, a valid step of the same
-	// batch is committed, and its repetition changes nothing.
+	// The last step of a campaign does not lock the row before its write. A last step with an old turn is still
+	// refused, and a valid step of the same batch is committed. Its repetition changes nothing.
 	end := &step{job: &chunkJob{id: "none", left: 1}, work: other, turn: theirs.next, next: newTurn(), last: true}
 	for place := range size {
 		submitted := other.message(place, StatusSubmitted, h.clock.Now())

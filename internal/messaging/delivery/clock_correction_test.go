@@ -11,10 +11,10 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// The tests of a machine's clock that ran ahead and is set back. No message, number or campaign waits until the time
-// that the clock showed before.
+// In these tests the clock of a machine was ahead and is set back. No message, number or campaign waits until the
+// clock shows the earlier time again.
 
-// A message that waits for its next offer does not wait longer.
+// A message that waits for its next offer does not wait for longer.
 func TestClockSetBack_retriesContinue(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
@@ -29,7 +29,7 @@ func TestClockSetBack_retriesContinue(t *testing.T) {
 		h.Pass(mostRetry)
 		h.wantStatus(c, "1 submitted")
 
-		// Nor does the rest of a message that is partly accepted.
+		// Nor do the remaining segments of a message that is partly accepted.
 		h.operator.Script(func(n int, s provider.Segment) provider.Outcome {
 			if s.Part == 1 {
 				h.clock.Set(-time.Hour)
@@ -42,7 +42,7 @@ func TestClockSetBack_retriesContinue(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.work(func() bool { return h.status(torn) == CampaignDone })
-		if n := len(h.operator.All()); n > 100 { // two before, and once a second of tornFor
+		if n := len(h.operator.All()); n > 100 { // two before the step, then one each second during tornFor
 			t.Errorf("%d segments were offered", n)
 		}
 		h.wantStatus(torn, "1 submitted")
@@ -50,7 +50,7 @@ func TestClockSetBack_retriesContinue(t *testing.T) {
 	})
 }
 
-// A campaign that is dated in the future may have been stopped long since.
+// A campaign with a time in the future may have been stopped meanwhile. The stop is seen.
 func TestClockSetBack_stopIsSeen(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
@@ -69,7 +69,7 @@ func TestClockSetBack_stopIsSeen(t *testing.T) {
 	})
 }
 
-// A receipt concerns an earlier submit, independent of the clock at that time.
+// A receipt belongs to an earlier submit, even if the clock shows a time before the submit.
 func TestClockSetBack_receiptIsMatched(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
@@ -88,7 +88,8 @@ func TestClockSetBack_receiptIsMatched(t *testing.T) {
 	})
 }
 
-// The same holds for a receipt that waits for its message: until the answer to the submit, or because there was none.
+// The same holds for a receipt that waits for its message, either until the answer to the submit or because there was
+// no answer.
 func TestClockSetBack_earlyReceiptIsMatched(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
@@ -104,7 +105,7 @@ func TestClockSetBack_earlyReceiptIsMatched(t *testing.T) {
 		lost := h.mustSend("hello", "0241000002")
 		h.clock.Set(-time.Hour)
 		h.receipt("an id that nobody told us", "233241000002", delivered)
-		h.Pass(3 * time.Hour) // until it is later than ever before
+		h.Pass(3 * time.Hour) // until the clock shows a later time than ever before
 		h.wantStatus(lost, "1 delivered")
 		h.Pass(2 * receiptWindow)
 		h.WantBalance(8)
@@ -112,7 +113,7 @@ func TestClockSetBack_earlyReceiptIsMatched(t *testing.T) {
 	})
 }
 
-// A node that takes over a message in flight waits for its receipt, too.
+// A node that takes over a message in flight also waits for its receipt.
 func TestClockSetBack_receiptAfterTakeover(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, sleep: true})
@@ -120,7 +121,7 @@ func TestClockSetBack_receiptAfterTakeover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Write(func(tx *db.Tx) error { // as a node does that dies in its submit
+		h.Write(func(tx *db.Tx) error { // as after a node that died during its submit
 			n, err := tx.Exec("UPDATE campaigns SET turn = 1, marked_at = $1 WHERE id = $2", h.clock.Now(), c.ID)
 			if err == nil && n != 1 {
 				err = errors.New("the campaign is not there")
@@ -138,7 +139,8 @@ func TestClockSetBack_receiptAfterTakeover(t *testing.T) {
 	})
 }
 
-// A clock that is set forward gives no message back whose receipt may still come, and drops no receipt that waits for its message.
+// If the clock is set forward, no message is refunded whose receipt may still come. No receipt that waits for its
+// message is dropped.
 func TestRefundUnknown_clockSetForward(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})

@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// fixture is one node with everything that delivery needs, and one account.
+// fixture is one node with all components of delivery, and one account.
 type fixture struct {
 	*smstest.Node
 	*Delivery
@@ -33,12 +33,12 @@ type fixture struct {
 	operator *smstest.Operator
 }
 
-// options are what tests vary of a node.
+// options are the settings of a node that tests change.
 type options struct {
 	node    string
 	resend  bool
 	valid   time.Duration
-	sleep   bool // the queue is not started
+	sleep   bool // do not start the queue
 	credits int64
 	at      *clock.Clock
 	rail    *smstest.Operator
@@ -55,7 +55,7 @@ func node(t *testing.T, d *db.DB, o options) *fixture {
 	return h
 }
 
-// nodeWith is another node on the fixture's database, with a rail of its own.
+// nodeWith starts another node, with its own rail, on the fixture's database.
 func nodeWith(t *testing.T, h *fixture, rail provider.SMSSender) *fixture {
 	t.Helper()
 	other := nodeOn(t, h.d, options{node: "another", at: h.clock}, rail)
@@ -77,12 +77,12 @@ func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *fixture
 	return h
 }
 
-// retention is the sweep of the node.
+// retention returns the sweep of the node.
 func (h *fixture) retention() *retention {
 	return &retention{db: h.d, clock: h.clock, receipts: h.receipts, codes: h.codes}
 }
 
-// open makes a node with an account that has credits.
+// open creates a node and an account with credits.
 func open(t *testing.T, d *db.DB, o options) *fixture {
 	t.Helper()
 	h := node(t, d, o)
@@ -90,7 +90,7 @@ func open(t *testing.T, d *db.DB, o options) *fixture {
 	return h
 }
 
-// customer makes the account of the test.
+// customer creates the account of the test.
 func (h *fixture) customer(id string, credits int64) {
 	h.t.Helper()
 	h.Tenant = h.Customer(id)
@@ -109,7 +109,7 @@ func (h *fixture) customer(id string, credits int64) {
 	})
 }
 
-// order is a message to numbers.
+// order returns a message to numbers.
 func (h *fixture) order(text string, to ...string) Order {
 	h.t.Helper()
 	o := Order{Tenant: h.Tenant}
@@ -126,7 +126,7 @@ func (h *fixture) order(text string, to ...string) Order {
 	return o
 }
 
-// otp is a one-time password to a number.
+// otp returns a one-time password to a number.
 func (h *fixture) otp(to string, expiry time.Duration) Order {
 	h.t.Helper()
 	o := h.order("Code "+otp.Placeholder, to)
@@ -154,7 +154,7 @@ func (h *fixture) mustAccept(o Order) Campaign {
 	return c
 }
 
-// mustSend sends, and lets the node work until nothing is due.
+// mustSend sends a message and then lets the node work until nothing is due.
 func (h *fixture) mustSend(text string, to ...string) Campaign {
 	h.t.Helper()
 	c := h.mustAccept(h.order(text, to...))
@@ -186,7 +186,8 @@ func (h *fixture) status(c Campaign) CampaignStatus {
 	return h.campaign(c).Status
 }
 
-// messages reads the messages of a campaign by place. A recipient without a row, and a claimed one, is queued.
+// messages returns the messages of a campaign by position. A recipient without a row, or with a claimed message,
+// counts as queued.
 func (h *fixture) messages(c Campaign) []message {
 	h.t.Helper()
 	all := make([]message, c.Recipients)
@@ -210,7 +211,7 @@ func (h *fixture) messages(c Campaign) []message {
 	return all
 }
 
-// wantStatus checks the states of a campaign's messages in order, as "2 delivered, 1 failed".
+// wantStatus compares the states of a campaign's messages in their order, written as "2 delivered, 1 failed".
 func (h *fixture) wantStatus(c Campaign, want string) {
 	h.t.Helper()
 	var states []Status
@@ -222,14 +223,14 @@ func (h *fixture) wantStatus(c Campaign, want string) {
 	}
 }
 
-// sound checks the books of messages and of the ledger.
+// sound checks the books of messages and the ledger.
 func (h *fixture) sound() {
 	h.t.Helper()
 	r, err := h.Check(h.t.Context())
 	h.WantSound(r.Problems, err)
 }
 
-// receipt delivers a receipt for an id.
+// receipt delivers a receipt for a message id.
 func (h *fixture) receipt(id, to string, state provider.Delivery) {
 	h.t.Helper()
 	if err := h.Receive(h.t.Context(), h.Receipt(id, to, state))(); err != nil {
@@ -247,7 +248,7 @@ const (
 	undelivered = provider.DeliveryFailed
 )
 
-// kill ends the lease of a node, as its death does some seconds later.
+// kill ends the lease of a node, as happens some seconds after the node dies.
 func kill(t *testing.T, d *db.DB, name string) {
 	t.Helper()
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -262,7 +263,8 @@ func kill(t *testing.T, d *db.DB, name string) {
 	}
 }
 
-// A busy machine's database refuses a step, as when a writer waits too long. The fixture does not wait for ever.
+// The database refuses a step, as on a busy machine when a writer waits too long. The fixture lets the step run again
+// instead of waiting for ever.
 func TestQuiet_givesARefusedStepItsNextTry(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 10})

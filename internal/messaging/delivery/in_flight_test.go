@@ -19,17 +19,17 @@ import (
 
 const (
 	recorded = "SELECT count(*) FROM messages WHERE campaign = $1 AND status NOT IN ('queued', 'sending')"
-	// The messages of a chunk that a crash now would leave unknown.
+	// unrecorded counts the messages of a chunk that are unknown if the node dies now.
 	unrecorded = "SELECT begun - (SELECT count(*) FROM messages m WHERE m.tenant = k.tenant AND m.campaign = k.campaign) FROM chunks k WHERE campaign = $1"
 )
 
-// awaitRecorded waits until so many messages of a campaign have their rows.
+// awaitRecorded waits until want messages of a campaign have their rows.
 func (h *fixture) awaitRecorded(c Campaign, want int64) {
 	h.t.Helper()
 	clocktest.Await(h.t, fmt.Sprintf("%d messages to be recorded", want), func() bool { return h.Count(recorded, c.ID) == want })
 }
 
-// wantOnce checks that each of so many numbers was offered once.
+// wantOnce checks that each of the numbers was offered to the rails once.
 func wantOnce(t *testing.T, numbers int, rails ...*smstest.Operator) {
 	t.Helper()
 	offered := map[string]int{}
@@ -73,7 +73,7 @@ func TestInFlight_unansweredDelaysNoOther(t *testing.T) {
 	})
 }
 
-// Missing answers fill at most a slice, so that a crash leaves a bounded number of messages unknown.
+// At most a slice of messages waits for answers, so that a crash leaves a bounded number of messages unknown.
 func TestInFlight_boundedBySlice(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
@@ -87,7 +87,7 @@ func TestInFlight_boundedBySlice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.advanceUntil(func() bool { // a message is claimed before it is submitted
+		h.advanceUntil(func() bool { // a message is claimed before its submit
 			return h.Count(unrecorded, c.ID) == sliceSize && h.Count(recorded, c.ID) == sliceSize && len(h.operator.All()) >= 2*sliceSize
 		})
 		if n := len(h.operator.All()); n != 2*sliceSize {
@@ -101,7 +101,7 @@ func TestInFlight_boundedBySlice(t *testing.T) {
 	})
 }
 
-// advanceUntil advances the clock until something is true.
+// advanceUntil advances the clock until a condition is true.
 func (h *fixture) advanceUntil(until func() bool) {
 	h.t.Helper()
 	clocktest.Await(h.t, "what the clock brings", func() bool {
@@ -111,7 +111,7 @@ func (h *fixture) advanceUntil(until func() bool) {
 }
 
 func TestTakeover_onlyUnansweredIsUnknown(t *testing.T) {
-	for _, size := range []int{3, 151} { // a campaign in its own row, and one with a chunk
+	for _, size := range []int{3, 151} { // a campaign in its own row, and a campaign with a chunk
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			each(t, func(t *testing.T, d *db.DB) { diesWithOneMissing(t, d, size) })
 		})
@@ -132,7 +132,7 @@ func diesWithOneMissing(t *testing.T, d *db.DB, size int) {
 	other.Quiet()
 	want := fmt.Sprintf("1 submitted, 1 unknown, %d submitted", size-2)
 	h.wantStatus(c, want)
-	h.operator.Let() // the answer comes to a node that has lost the chunk
+	h.operator.Let() // the answer comes to a node that no longer has the chunk
 	h.Quiet()
 	h.wantStatus(c, want)
 	wantOnce(t, size, h.operator, other.operator)
@@ -140,7 +140,7 @@ func diesWithOneMissing(t *testing.T, d *db.DB, size int) {
 		t.Errorf("the message is unknown since %d, and left before %d", since, db.Micros(left))
 	}
 	h.sound()
-	// It is refunded once, after its window.
+	// The unknown message is refunded once, after its receipt window.
 	other.Pass(receiptWindow + sweepEvery)
 	other.Pass(sweepEvery)
 	h.wantStatus(c, fmt.Sprintf("1 submitted, 1 failed, %d submitted", size-2))
@@ -148,8 +148,8 @@ func diesWithOneMissing(t *testing.T, d *db.DB, size int) {
 	h.sound()
 }
 
-// A node is taken for dead at each of many messages of a campaign, with answers missing. They come when another node
-// has taken over.
+// A node is taken for dead while answers are missing, at each of many positions in a campaign. The answers come after
+// another node has taken over.
 func TestTakeover_sendsNoMessageTwice(t *testing.T) {
 	for _, at := range []int{1, 2, 60, 99, 100, 101, 140, 197, 198, 240, 250} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
@@ -243,14 +243,14 @@ func TestStop_waitsForInFlight(t *testing.T) {
 	})
 }
 
-// At a low rate the texts of a flight take minutes, and those of a stopped campaign went out to the last.
+// At a low rate the messages in flight take minutes. Few of them leave after a stop; earlier, all of them did.
 func TestStop_seenWithinFlight(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		begun, goOn := make(chan struct{}), make(chan struct{})
 		long := strings.Repeat("a", 161) // two segments
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
-			h.clock.Advance(freshness / 2) // the rate of the operator
+			h.clock.Advance(freshness / 2) // so slow is the operator
 			if h.operator.Last++; h.operator.Last == 11 {
 				close(begun)
 				<-goOn
@@ -261,11 +261,11 @@ func TestStop_seenWithinFlight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-begun // the first of the two segments
+		<-begun // the operator has the first of the two segments
 		h.stop(c)
 		close(goOn)
 		h.advanceUntil(func() bool { return h.Count("SELECT count(*) FROM chunks WHERE campaign = $1", c.ID) == 0 })
-		n := len(h.operator.All()) // the rest of a message and submissions that were made already
+		n := len(h.operator.All()) // the rest of a started message, and submits that were already running
 		if n > 18 || n%2 != 0 {
 			t.Errorf("%d segments left, expected the 11 before the stop and few more, of whole messages", n)
 		}
@@ -274,7 +274,7 @@ func TestStop_seenWithinFlight(t *testing.T) {
 	})
 }
 
-// slowRail takes a segment a turn, as a bind of a low rate.
+// slowRail accepts one segment for each turn, as a bind with a low rate does.
 type slowRail struct {
 	turns   chan struct{}
 	waiting atomic.Int64
@@ -296,7 +296,8 @@ func (r *slowRail) Submit(ctx context.Context, _ provider.Segment, done func(pro
 	}
 }
 
-// Each step adds its messages to those that wait already, so that many of a flight wait for their slot.
+// Each step adds messages to those that already wait, so that many messages in flight wait for their turn. A stop
+// calls them back.
 func TestStop_recallsWaitingMessages(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		const waiting = 10
@@ -309,7 +310,7 @@ func TestStop_recallsWaitingMessages(t *testing.T) {
 		}
 		turn := func() {
 			if h.Count(recorded, c.ID) < rail.sent.Load() {
-				return // a step a turn
+				return // one step for each turn
 			}
 			select {
 			case rail.turns <- struct{}{}:
@@ -331,7 +332,7 @@ func TestStop_recallsWaitingMessages(t *testing.T) {
 	})
 }
 
-// A small campaign is claimed with its charge, in a flight of a small batch.
+// A small campaign is claimed with its charge and is part of a small batch in flight.
 func TestStop_seenInSmallBatch(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
@@ -411,7 +412,8 @@ func TestSmallBatch_recordsAnswers(t *testing.T) {
 	})
 }
 
-// The answer to each commit is lost in turn, and the connection at each exchange, while answers come late.
+// For each COMMIT in turn its answer is lost, and for each exchange the connection, while the operator's answers come
+// late.
 func TestInFlight_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 100_000})

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// The first final state of a message stays, however its receipts are divided into batches.
+// In these tests the first final state of a message stays, in whatever batches its receipts arrive.
 
 const first = "233241000001"
 
@@ -21,7 +21,7 @@ func receiptOf(id string, state provider.Delivery) earlyReceipt {
 	return earlyReceipt{UpstreamID: id, ID: uuid.Must(uuid.NewV7()).String(), Recipient: first, State: partStates[state], Code: "005", ReceivedAt: smstest.Morning}
 }
 
-// matchAll matches each batch on its own.
+// matchAll matches the batches one after another.
 func (h *fixture) matchAll(batches ...[]earlyReceipt) {
 	h.t.Helper()
 	for _, batch := range batches {
@@ -31,7 +31,7 @@ func (h *fixture) matchAll(batches ...[]earlyReceipt) {
 	}
 }
 
-// wantFirst checks that the message is delivered, and that nothing of the receipt that came later is left.
+// wantFirst checks that the message is delivered, and that the later receipt left nothing behind.
 func (h *fixture) wantFirst(c Campaign) {
 	h.t.Helper()
 	h.wantStatus(c, "1 delivered")
@@ -56,7 +56,7 @@ func TestFirstReceiptCounts_inEveryBatching(t *testing.T) {
 	})
 }
 
-// Receipts that are queued one after the other are stored in that order, whatever goes with them.
+// Receipts that are queued one after another are stored in that order, whatever else is in their batch.
 func TestFirstReceiptCounts_whenQueued(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		const messages = 100
@@ -69,7 +69,7 @@ func TestFirstReceiptCounts_whenQueued(t *testing.T) {
 				waits = append(waits, h.Receive(t.Context(), r))
 			}
 		}
-		slices.Reverse(waits) // the order of the waits does not matter
+		slices.Reverse(waits) // the order in which the results are awaited does not matter
 		for _, wait := range waits {
 			if err := wait(); err != nil {
 				t.Fatal(err)
@@ -80,7 +80,8 @@ func TestFirstReceiptCounts_whenQueued(t *testing.T) {
 	})
 }
 
-// Receipts that come before the answer to their submit keep their order, also when the clock is set back between them.
+// Receipts that arrive before the answer to their submit keep their order, even if the clock is set back between
+// them.
 func TestFirstReceiptCounts_beforeTheAnswer(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
@@ -97,7 +98,7 @@ func TestFirstReceiptCounts_beforeTheAnswer(t *testing.T) {
 	})
 }
 
-// A receipt that was kept at the same time as its message was recorded comes before one that comes later, also on
+// A receipt was kept while its message was being recorded. It counts before a receipt that comes later, also on
 // another node.
 func TestFirstReceiptCounts_thatWasKept(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
@@ -107,7 +108,7 @@ func TestFirstReceiptCounts_thatWasKept(t *testing.T) {
 			c := h.mustSend("hello", first)
 			id := h.operator.All()[i].Outcome.UpstreamID
 			kept := receiptOf(id, delivered)
-			h.Write(func(tx *db.Tx) error { // neither transaction saw the other's row
+			h.Write(func(tx *db.Tx) error { // neither transaction saw the row of the other
 				tx.Defer(keepEarly, 1, db.RowsOf(earlyColumns, []earlyReceipt{kept}))
 				return nil
 			})
@@ -118,7 +119,7 @@ func TestFirstReceiptCounts_thatWasKept(t *testing.T) {
 	})
 }
 
-// Of receipts for an unknown message the first counts, too.
+// The first of several receipts also counts if the message is unknown.
 func TestFirstReceiptCounts_ofAnUnknownMessage(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
@@ -134,7 +135,8 @@ func TestFirstReceiptCounts_ofAnUnknownMessage(t *testing.T) {
 	})
 }
 
-// The receipts of two segments give the same message in one batch as in two: its error is that of the failed segment.
+// The receipts of two segments have the same result in one batch as in two. The message's error is that of the failed
+// segment.
 func TestReceiptsOfSegments_inEveryBatching(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})

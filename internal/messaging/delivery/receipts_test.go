@@ -42,7 +42,8 @@ func TestReceipt_missedByStep(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("hello", "0241000001")
-		// Two concurrent transactions: neither saw the other's row.
+		// The receipt and the message are stored by two concurrent transactions, and neither sees the row of the
+		// other.
 		h.Write(func(tx *db.Tx) error {
 			_, err := tx.Exec(`INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at) VALUES ('id-000001', 'r1', '233241000001', 'delivered', '000', $1)`, smstest.Morning)
 			return err
@@ -57,8 +58,8 @@ func TestReceipt_missedByStep(t *testing.T) {
 	})
 }
 
-// A repeated receipt is used once, however early: the repeat matches no other message to the number whose answer was
-// lost.
+// A repeated receipt is used once, however early it comes. It does not match another message to the same number whose
+// answer was lost.
 func TestReceipt_repeatedMatchesNoOther(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
@@ -76,7 +77,7 @@ func TestReceipt_repeatedMatchesNoOther(t *testing.T) {
 		if n := h.Count("SELECT count(*) FROM early_receipts"); n != 0 {
 			t.Errorf("%d repeated receipts are kept", n)
 		}
-		// The same with a step and the second receipt in concurrent transactions.
+		// Here a step and the second receipt are stored by concurrent transactions.
 		id := h.operator.All()[1].Outcome.UpstreamID
 		h.Write(func(tx *db.Tx) error {
 			_, err := tx.Exec(`INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at) VALUES ($1, 'r1', '233241000001', 'delivered', '000', $2)`, id, h.clock.Now())
@@ -95,7 +96,8 @@ func TestReceipt_repeatedMatchesNoOther(t *testing.T) {
 	})
 }
 
-// Of two unknown messages to one number, a receipt with an unknown id matches one, however often it comes.
+// If two messages to one number are unknown, a receipt with an unknown id matches only one of them, however often it
+// comes.
 func TestReceipt_matchesUnknownMessage(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
@@ -119,7 +121,7 @@ func TestReceipt_matchesUnknownMessage(t *testing.T) {
 		h.wantStatus(first, "1 delivered")
 		h.wantStatus(second, "1 failed")
 		h.Pass(2 * receiptWindow)
-		h.WantBalance(8) // an operator took both
+		h.WantBalance(8) // an operator accepted both
 		h.sound()
 	})
 }
@@ -152,7 +154,7 @@ func TestReceipt_withoutMessage(t *testing.T) {
 		c := h.mustSend("hello", "0241000001")
 		h.receipt("no such id", "233241000001", delivered)
 		h.receipt("no such id", "", delivered)
-		h.receipt("id-000001", "233241000009", delivered) // the id of a message to somebody else
+		h.receipt("id-000001", "233241000009", delivered) // the id belongs to a message to another number
 		h.wantStatus(c, "1 submitted")
 		if n := h.Count("SELECT count(*) FROM early_receipts"); n != 3 {
 			t.Errorf("%d of 3 receipts are kept", n)
@@ -178,17 +180,17 @@ func TestReceipt_reusedID(t *testing.T) {
 		h.receipt("7", "233241000001", undelivered)
 		h.wantStatus(old, "1 failed")
 		h.wantStatus(other, "1 submitted")
-		// A receipt from long before a submit belongs to an earlier message.
+		// A receipt that came long before a submit belongs to an earlier message.
 		h.receipt("7", "233241000003", delivered)
 		h.Pass(time.Hour)
 		third := h.mustSend("hello", "0241000003")
 		h.wantStatus(third, "1 submitted")
-		// With one number twice under one id, the newest open message is meant.
+		// If one id and number match two messages, the receipt belongs to the newest open one.
 		again := h.mustSend("hello again", "0241000001")
 		h.receipt("7", "233241000001", delivered)
 		h.wantStatus(old, "1 failed")
 		h.wantStatus(again, "1 delivered")
-		// Without a number the newest open message is meant, too, and a repeat is not recognised.
+		// A receipt without a number also belongs to the newest open message. Its repetition is not recognised.
 		h.receipt("7", "", delivered)
 		h.wantStatus(third, "1 delivered")
 		h.wantStatus(other, "1 submitted")
@@ -219,7 +221,7 @@ func TestReceipt_lastPartDelivers(t *testing.T) {
 			h.wantStatus(c, "1 "+string(each.want))
 		}
 		h.WantBalance(90)
-		h.Pass(2 * receiptWindow) // accepted and reported unknown is not refunded
+		h.Pass(2 * receiptWindow) // an accepted message that is reported unknown is not refunded
 		h.WantBalance(90)
 		h.sound()
 	})
@@ -280,7 +282,7 @@ func TestReceipt_beforeAnswerLostCommit(t *testing.T) {
 	})
 }
 
-// keep stores receipts as a transaction that runs concurrently with the step of their message.
+// keep stores receipts as a transaction does that is concurrent with the step of their message.
 func (h *fixture) keep(list ...earlyReceipt) {
 	h.t.Helper()
 	for i := range list {
@@ -293,8 +295,8 @@ func (h *fixture) keep(list ...earlyReceipt) {
 	})
 }
 
-// Receipts that can match no message, because of another number or an earlier time, delay no others, and one pass
-// matches all others.
+// Some receipts can match no message, because of another number or an earlier time. They do not delay others: one
+// pass matches all the others.
 func TestReceipts_unmatchedDelayNoOthers(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		const messages = earlyAtOnce + 100

@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// restarts runs a test on databases that can be away for a second: by faults of the connections, and by a line that
-// is cut.
+// restarts runs a test on databases that become unreachable for a second, by simulated faults and by a cut
+// connection.
 func restarts(t *testing.T, run func(t *testing.T, d *db.DB, restart func())) {
 	for _, e := range dbtest.Engines() {
 		t.Run(e.String(), func(t *testing.T) {
@@ -27,7 +27,7 @@ func restarts(t *testing.T, run func(t *testing.T, d *db.DB, restart func())) {
 				o.Faults.Decide(func(b db.Boundary) db.Fault {
 					fault := db.FaultBefore
 					if b == db.BoundaryCommit {
-						first.Do(func() { fault = db.FaultAfter }) // one COMMIT whose answer is lost
+						first.Do(func() { fault = db.FaultAfter }) // for one COMMIT only the answer is lost
 					}
 					return fault
 				})
@@ -45,8 +45,8 @@ func restarts(t *testing.T, run func(t *testing.T, d *db.DB, restart func())) {
 	})
 }
 
-// The owner that claimed a message before the outage also submits it and records the answer. No unsubmitted message
-// is unknown, and none is submitted twice.
+// The node that claimed a message before the outage also submits it and records its answer. No message becomes
+// unknown before its submit, and none is submitted twice.
 func TestDatabaseRestart_nothingUnknown(t *testing.T) {
 	restarts(t, func(t *testing.T, d *db.DB, restart func()) {
 		h := open(t, d, options{credits: 10_000, at: clock.Real()})
@@ -57,8 +57,8 @@ func TestDatabaseRestart_nothingUnknown(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-gone
-		// Single messages are accepted, or refused without a trace; the client repeats a refused request under the
-		// same key.
+		// Single messages are accepted, or refused without leaving a row. The client repeats a refused request with
+		// the same key.
 		var clients sync.WaitGroup
 		small := make([]Campaign, 40)
 		for i := range small {

@@ -23,14 +23,14 @@ func TestClaims_beforeSubmission(t *testing.T) {
 			}
 			return h.operator.Accept()
 		})
-		h.mustSend("hello", "0241000001")                        // with the charge
-		h.operator.SetReady(fmt.Errorf("no operator"))           // by the handler, when it can
+		h.mustSend("hello", "0241000001")                        // claimed with the charge
+		h.operator.SetReady(fmt.Errorf("no operator"))           // so the handler claims the next ones when it can send
 		later := h.mustSend("hello", "0241000002", "0241000003") //
 		if n := h.Count("SELECT count(*) FROM campaigns WHERE id = $1 AND (turn > 0 OR marked_at > 0)", later.ID); n != 0 {
 			t.Errorf("%d messages are marked that nobody can send", n)
 		}
 		h.operator.SetReady(nil)
-		h.Pass(resubmitFor + noBindPause) // the time without an operator is not held against them
+		h.Pass(resubmitFor + noBindPause) // the time without an operator does not count against them
 		h.Drain(t.Context())
 		h.mustSend("hello", "0241000004")
 		h.wantStatus(later, "2 submitted")
@@ -44,7 +44,7 @@ func TestClaims_beforeSubmission(t *testing.T) {
 	})
 }
 
-// admission is a message to numbers that is claimed with its charge.
+// admission returns a message to numbers that is claimed with its charge.
 func (h *fixture) admission(kind Kind, to ...string) *admission {
 	h.t.Helper()
 	o := h.order("hello", to...)
@@ -56,7 +56,7 @@ func (h *fixture) admission(kind Kind, to ...string) *admission {
 	return a
 }
 
-// claimed accepts a message to numbers, as a node does that dies before it submits.
+// claimed accepts a message to numbers, as a node that dies before it submits.
 func (h *fixture) claimed(kind Kind, to ...string) Campaign {
 	h.t.Helper()
 	a := h.admission(kind, to...)
@@ -79,15 +79,15 @@ func TestClaims_nodeDiesBeforeSubmission(t *testing.T) {
 			h.Tenant = dead.Tenant
 			h.operator.SetReady(fmt.Errorf("no operator"))
 			h.Quiet()
-			h.Pass(time.Minute) // whatever was adopted late
-			// The node is not dead but slow: its step with the answers is refused.
+			h.Pass(time.Minute) // includes jobs that were adopted late
+			// The first node is not dead but slow. Its step with the answers is refused.
 			late := &step{job: &chunkJob{id: "none", left: 1}, turn: text.turn, next: newTurn(), last: true,
 				work: &work{campaign: text, chunk: chunk{Tenant: text.Tenant, Campaign: text.ID, Recipients: text.numbers, Small: true}}}
 			for place := range text.numbers {
 				late.results = append(late.results, result{message: late.work.message(place, StatusSubmitted, h.clock.Now())})
 			}
 			if v, err := dead.runner.steps.advance(t.Context(), []*step{late}); err != nil || resend != errors.Is(v[0].Err, errTakenOver) {
-				t.Errorf("the answers of a dead node: %v, %v", v, err) // of a campaign that is over they mean nothing
+				t.Errorf("the answers of a dead node: %v, %v", v, err) // if the campaign has ended, the answers change nothing
 			}
 			h.operator.SetReady(nil)
 			h.Pass(noBindPause)
@@ -106,7 +106,7 @@ func TestClaims_nodeDiesBeforeSubmission(t *testing.T) {
 				}
 			}
 			h.sound()
-			if err := h.queue.Stop(context.Background()); err != nil { // the other's jobs are not for this one
+			if err := h.queue.Stop(context.Background()); err != nil { // another node must not run these jobs
 				t.Fatal(err)
 			}
 		}
@@ -167,7 +167,7 @@ func TestClaims_limitedByWorkers(t *testing.T) {
 	}
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.drain(late, c) // does not wait
+	s.drain(late, c) // drain does not wait here
 	if s.begin(c, "after the end") {
 		t.Error("marked although the node stops")
 	}
@@ -175,5 +175,5 @@ func TestClaims_limitedByWorkers(t *testing.T) {
 		t.Errorf("left: %v", s.at)
 	}
 	c.Advance(claimLife + time.Second)
-	s.drain(t.Context(), c) // would wait for ever for a claim whose job is lost
+	s.drain(t.Context(), c) // must not wait for a claim whose job is lost
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// smallBatch accepts a message to each number in one transaction and claims it with its charge.
+// smallBatch accepts a message to each number in one transaction and claims each with its charge.
 func (h *fixture) smallBatch(to ...string) []Campaign {
 	h.t.Helper()
 	batch := make([]*admission, len(to))
@@ -50,7 +50,7 @@ func TestSmallBatch_oneJob(t *testing.T) {
 		if n, all := h.Count(batchJobs), h.Count(messageJobs); n != 1 || all != 1 {
 			t.Errorf("%d jobs, %d of them of small batches", all, n)
 		}
-		h.sound() // nothing is amiss while it waits
+		h.sound() // the books are right while it waits
 		close(goOn)
 		h.Quiet()
 		for _, c := range sent {
@@ -119,7 +119,7 @@ func TestSmallBatch_splitsAfterFault(t *testing.T) {
 		for range 10 {
 			h.Pass(time.Second)
 		}
-		h.wantStatus(sent[0], "1 unknown") // it may have left
+		h.wantStatus(sent[0], "1 unknown") // the message may have been sent
 		h.wantStatus(sent[1], "1 submitted")
 		h.wantStatus(sent[2], "1 submitted")
 		offers := map[string]int{}

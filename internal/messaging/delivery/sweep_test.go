@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// sweptTables are the tables that the sweep empties, each with the statement that inserts rows of the time $2, whose keys are $1.
+// sweptTables are the tables that the sweep empties. insert adds rows with the keys $1 and the time $2.
 var sweptTables = []struct {
 	table, sweep, insert string
 	keep                 time.Duration
@@ -20,7 +20,8 @@ var sweptTables = []struct {
 		SELECT 'an id', value, '233241000001', 'delivered', '000', $2 FROM texts($1)`, earlyAfter},
 }
 
-// A sweep that removed a day's rows in one transaction would block SQLite's one writer, and with it every payment.
+// The sweep removes rows in small transactions. One transaction for a day's rows would block SQLite's only writer,
+// and therefore every payment.
 func TestSweep_smallSets(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{sleep: true})
@@ -66,7 +67,8 @@ func TestSweep_smallSets(t *testing.T) {
 	})
 }
 
-// The text of a campaign that is over goes after its time, and nothing else of it; one that is under way keeps its text.
+// The sweep removes the text of a campaign some time after the campaign has ended, and nothing else of it. A running
+// campaign keeps its text.
 func TestSweep_textsOfFinishedCampaigns(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{sleep: true})

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Within a minute the report distinguishes receipts with ids in another base from receipts of another program.
+// Within a minute the report tells receipts whose ids are written in another base from receipts of another program.
 func TestUnmatchedReceipts_inAnotherBase(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
@@ -18,9 +18,9 @@ func TestUnmatchedReceipts_inAnotherBase(t *testing.T) {
 			{"1f4", "500", "233241000001", ReceiptsOtherBase, "decimal"},
 			{"000001f4", "500", "233241000001", ReceiptsOtherBase, "decimal"},
 			{"500", "1f4", "233241000001", ReceiptsOtherBase, "hexadecimal"},
-			{"1280", "500", "233241000001", ReceiptsOtherBase, "hexadecimal"}, // an id of digits only may be hexadecimal
+			{"1280", "500", "233241000001", ReceiptsOtherBase, "hexadecimal"}, // an id that has only digits may be hexadecimal
 			{"1f4", "501", "233241000001", ReceiptsUnmatched, ""},
-			{"1f4", "500", "233241000002", ReceiptsUnmatched, ""}, // to somebody else
+			{"1f4", "500", "233241000002", ReceiptsUnmatched, ""}, // the receipt names another number
 			{"1f4", "500", "", ReceiptsUnmatched, ""},
 			{"mc-1", "mc-2", "233241000001", ReceiptsUnmatched, ""},
 		} {
@@ -77,7 +77,7 @@ func TestUnmatchedReceipts_areLogged(t *testing.T) {
 	})
 }
 
-// All receipts are unmatched when an operator writes ids in another base in its receipts.
+// If an operator writes the ids of its receipts in another base, no receipt matches.
 func TestUnmatchedReceipts_counted(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
@@ -93,7 +93,7 @@ func TestUnmatchedReceipts_counted(t *testing.T) {
 			}
 			return s
 		}
-		strays(0) // its message may still come
+		strays(0) // their message may still come
 		h.Pass(unmatchedAfter + time.Second)
 		if s := strays(1); s.ID != "1a2b" || s.Since.Before(begun) {
 			t.Errorf("%+v", s)

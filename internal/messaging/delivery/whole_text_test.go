@@ -15,7 +15,8 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// A provider over HTTP takes the whole text once, whatever its segments. Credits and one receipt are as over SMPP.
+// A provider over HTTP gets the whole text once, whatever its number of segments. Credits and the single receipt work
+// as over SMPP.
 func TestWholeText_oneSubmission(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 20})
@@ -30,18 +31,19 @@ func TestWholeText_oneSubmission(t *testing.T) {
 		if m := h.messages(c)[0]; m.Accepted != 3 || m.Status != StatusSubmitted {
 			t.Errorf("%+v", m)
 		}
-		h.receipt(all[0].Outcome.UpstreamID, "", delivered) // Arkesel's reports name no number
+		h.receipt(all[0].Outcome.UpstreamID, "", delivered) // Arkesel's reports contain no number
 		h.receipt(all[1].Outcome.UpstreamID, all[1].To, undelivered)
 		h.receipt("arkesel/forged", "", delivered)
 		h.wantStatus(c, "1 delivered, 1 failed, 1 submitted")
 		h.Pass(receiptWindow + 24*time.Hour)
 		h.wantStatus(c, "1 delivered, 1 failed, 1 submitted")
-		h.WantBalance(20 - 3*3) // taken, so not given back
+		h.WantBalance(20 - 3*3) // accepted, so not refunded
 		h.sound()
 	})
 }
 
-// A lost response is unknown. Nothing is sent again, over no route, and the credits come back after the receipt window.
+// A text whose answer is lost is unknown. It is not sent again over any route, and the credits are refunded after the
+// receipt window.
 func TestWholeText_lostAnswerIsNeverSentAgain(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
@@ -65,7 +67,7 @@ func TestWholeText_lostAnswerIsNeverSentAgain(t *testing.T) {
 	})
 }
 
-// A message that a provider over HTTP did not take goes in segments over the binds, and the other way round.
+// A message that a provider over HTTP did not accept is sent in segments over the binds, and the other way round.
 func TestWholeText_changesRoute(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		for _, first := range []bool{true, false} {
@@ -102,10 +104,10 @@ func TestWholeText_changesRoute(t *testing.T) {
 	})
 }
 
-// stage is a rail of whole texts that stops at a boundary of one submission.
+// stage is a rail of whole texts that stops at one point of a submission.
 type stage struct {
 	*smstest.Operator
-	before  bool // it stops before the provider has the text
+	before  bool // stop before the provider has the text
 	outcome provider.Outcome
 	reached chan struct{}
 	goOn    chan struct{}
@@ -125,8 +127,8 @@ func (s *stage) Submit(ctx context.Context, segment provider.Segment, done func(
 	})
 }
 
-// A node dies at each boundary of a submission over HTTP and comes back after another took over. The text is never sent
-// twice, whatever the answer was.
+// A node is stopped at each boundary of a submission over HTTP and continues after another node took over. The text
+// is never sent twice, whatever the answer was.
 func TestWholeText_nodeDiesAtEachBoundary(t *testing.T) {
 	taken := provider.Outcome{Class: provider.Accepted, UpstreamID: "arkesel/old"}
 	for name, c := range map[string]struct {
@@ -170,7 +172,7 @@ func TestWholeText_nodeDiesAtEachBoundary(t *testing.T) {
 	}
 }
 
-// A message that was recorded as free goes out by the next owner, once.
+// The rail did not accept the message, and its row is free again. The next owner sends it once.
 func TestWholeText_nodeDiesWhileItWaits(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, node: "one"})
@@ -190,7 +192,7 @@ func TestWholeText_nodeDiesWhileItWaits(t *testing.T) {
 	})
 }
 
-// States are polled of open messages of one provider and mode, the oldest first, and go round in bounded passes.
+// Open messages of one provider and mode are polled in bounded passes, the oldest first. Each message gets its turn.
 func TestPoll_openMessagesOfOneProvider(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})

@@ -27,7 +27,7 @@ func codesOn(t *testing.T, d *db.DB) *Codes {
 	return New(Deps{DB: d, Answers: idempotency.NewAnswers(d, c), Clock: c, Log: slog.New(slog.DiscardHandler), Secret: secret})
 }
 
-// Each digit comes equally often, and the code depends on the key.
+// All digits occur equally often, and the code depends on the key.
 func TestCode_isSpread(t *testing.T) {
 	k := key{code: []byte("a key")}
 	seen := map[string]int{}
@@ -40,7 +40,7 @@ func TestCode_isSpread(t *testing.T) {
 		seen[code[3:]]++
 	}
 	for digit, n := range seen {
-		if n < 3_600 || n > 4_400 { // 4000 expected, sigma 60
+		if n < 3_600 || n > 4_400 { // 4000 are expected, with a standard deviation of 60
 			t.Errorf("digit %s comes %d times in 40000", digit, n)
 		}
 	}
@@ -49,7 +49,7 @@ func TestCode_isSpread(t *testing.T) {
 	}
 }
 
-// A code from before a rotation stays valid on a node with the new ring. New codes use the new key.
+// After a rotation, a node with the new keys still accepts a code from before. New codes use the new key.
 func TestCode_outlivesARotation(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := codesOn(t, d)

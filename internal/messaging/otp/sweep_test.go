@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// sweptTables are the tables that the sweep empties, each with the statement that inserts rows of the time $2, whose keys are $1.
+// sweptTables are the tables that the sweep empties. insert adds rows with the keys $1 and the time $2.
 var sweptTables = []struct {
 	table, sweep, insert string
 	keep                 time.Duration
@@ -22,7 +22,8 @@ var sweptTables = []struct {
 		SELECT 'a tenant', value, 'sent', $2, 1 FROM texts($1)`, failWindow},
 }
 
-// A sweep that removed a day's rows in one transaction would block SQLite's one writer, and with it every payment.
+// The sweep removes rows in small transactions. One transaction for a day's rows would block SQLite's only writer,
+// and therefore every payment.
 func TestSweep_removesSmallSets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := codesOn(t, d)

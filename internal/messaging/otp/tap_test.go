@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tapRule closes a tap after few messages.
+// tapRule closes a range of numbers after few messages.
 var tapRule = config.OTPTap{Sends: 10, Within: time.Hour, Wait: 3 * time.Minute, Unverified: 90, Closed: time.Hour}
 
-// A time in the future predates a correction of the clock, and keeps nothing closed.
+// A closing time in the future was stored before the clock was set back. It does not keep the range closed.
 func TestTap_clockSetBack(t *testing.T) {
 	now := morning
 	tap := tap{closedAt: now.Add(24 * time.Hour), closedUntil: now.Add(25 * time.Hour), fullAt: now.Add(24 * time.Hour), fullSent: 10}
@@ -20,7 +20,7 @@ func TestTap_clockSetBack(t *testing.T) {
 	}
 }
 
-// A tap with more than a tenth of every batch verified never closes, whatever the order and the times.
+// If more than a tenth of every batch is verified, the range never closes, whatever the order and the times are.
 func TestTap_closesForUnverifiedCodesAlone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var tap tap
@@ -33,7 +33,7 @@ func TestTap_closesForUnverifiedCodesAlone(t *testing.T) {
 			}
 			batch := tap.count(tapRule, now)
 			if batches[batch]++; batches[batch]%5 == 1 {
-				switch batch { // as countVerified
+				switch batch { // as countVerified does
 				case tap.batch:
 					tap.verified++
 				case tap.fullBatch:
