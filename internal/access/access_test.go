@@ -10,7 +10,7 @@ import (
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 
-// write runs fn in one transaction and fails the test if it does.
+// write runs fn in one transaction and fails the test if that returns an error.
 func write(t *testing.T, d *db.DB, fn func(tx *db.Tx) error) {
 	t.Helper()
 	if err := d.Write(t.Context(), fn); err != nil {
@@ -18,7 +18,7 @@ func write(t *testing.T, d *db.DB, fn func(tx *db.Tx) error) {
 	}
 }
 
-// other is a second node on the same database, with a clock of its own.
+// other returns a second node on the same database, with a clock of its own.
 func other(d *db.DB, at time.Time) (*Access, *clock.Clock) {
 	c := clock.NewManual(at)
 	return New(d, c), c

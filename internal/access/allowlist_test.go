@@ -156,7 +156,7 @@ func FuzzClientIP(f *testing.F) {
 		if got := ClientIP(remote, []string{forwarded}, proxies); !contains(proxies, peer) && got != peer {
 			t.Fatalf("an untrusted peer %q was believed: %v", remote, got)
 		}
-		// Whatever stands left of what a trusted proxy saw changes nothing.
+		// Text to the left of the address that a trusted proxy added changes nothing.
 		if got := ClientIP("10.0.0.1:80", []string{forwarded + ", 203.0.113.9"}, proxies); got.String() != "203.0.113.9" {
 			t.Fatalf("%q moved the client to %v", forwarded, got)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A client that tries keys is turned away before each costs a question to the database; others, also those behind the same
-// address whose keys are right, are served.
+// A client that tries wrong keys is soon refused before a key costs a query. Other clients are served, even those
+// behind the same address if their keys are right.
 func TestKeys_wrongOnesAreLimited(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start)
@@ -20,7 +20,7 @@ func TestKeys_wrongOnesAreLimited(t *testing.T) {
 		attacker, neighbour := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8:1::1")
 		wrong := func(from netip.Addr) error {
 			t.Helper()
-			m, err := a.Mint(NewKey{Tenant: "t1"}) // well made, and nobody's
+			m, err := a.Mint(NewKey{Tenant: "t1"}) // a well-formed key that is not stored
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,7 +35,7 @@ func TestKeys_wrongOnesAreLimited(t *testing.T) {
 				t.Fatalf("wrong key %d: %v", n, err)
 			}
 		}
-		next := netip.MustParseAddr("2001:db8::ffff:1") // of the same network
+		next := netip.MustParseAddr("2001:db8::ffff:1") // an address in the same network
 		err := wrong(next)
 		if p := problem.From(err); !problem.Is(err, problem.RateLimited) || p.RetryAfter != time.Second {
 			t.Errorf("after %d wrong keys: %v", ratelimit.GuessesAtOnce, err)
@@ -67,7 +67,8 @@ func TestKeys_wrongOnesAreLimited(t *testing.T) {
 	})
 }
 
-// A clock that is set back keeps an address out for no longer than before, and one that is set forward gives it no more guesses.
+// If the clock is set back, an address is not refused for longer. If the clock is set forward, an address gets no
+// further guesses.
 func TestAuthenticateFrom_clockSet(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start)

@@ -10,7 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// successor mints the key that Rotate puts in the place of an old one: the same tenant, member, rights and lifetime, a new text.
+// successor mints the key with which Rotate replaces an old one. It has the same tenant, member, rights and lifetime,
+// but a new text.
 func successor(a *Access, old Key) (Minted, error) {
 	n := NewKey{Tenant: old.Tenant, Live: strings.HasPrefix(old.Hint, livePrefix), Member: old.Member, Person: old.Person, Label: old.Label, Scopes: old.Scopes, Daily: old.Daily}
 	if !old.ExpiresAt.IsZero() {
@@ -30,8 +31,8 @@ func makeKey(t *testing.T, d *db.DB, a *Access, n NewKey) Minted {
 	return m
 }
 
-// works says whether a key is taken, and fails the test on any refusal that is
-// not the one refusal.
+// works reports whether a key is accepted. It fails the test if a refusal has another kind or text than the usual
+// one.
 func works(t *testing.T, a *Access, text string) bool {
 	t.Helper()
 	_, err := a.Authenticate(t.Context(), text)

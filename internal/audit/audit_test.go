@@ -13,7 +13,7 @@ import (
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 
-// write runs fn in one transaction and fails the test if it does.
+// write runs fn in one transaction and fails the test if that returns an error.
 func write(t *testing.T, d *db.DB, fn func(tx *db.Tx) error) {
 	t.Helper()
 	if err := d.Write(t.Context(), fn); err != nil {

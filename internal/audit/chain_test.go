@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// fixture is a log with linked entries.
+// fixture is an audit log with linked entries.
 type fixture struct {
 	*Log
 	t     *testing.T
@@ -63,7 +63,7 @@ func (f *fixture) verify(kept Head) Verified {
 	return v
 }
 
-// alter does what somebody with the database can do.
+// alter changes the database, as somebody with access to it can.
 func (f *fixture) alter(sql string, args ...any) {
 	f.t.Helper()
 	write(f.t, f.db, func(tx *db.Tx) error {
@@ -101,7 +101,7 @@ func TestVerify_linkedEntries(t *testing.T) {
 	})
 }
 
-// Every column of an entry and of a link is held by the hash.
+// The hash covers every column of an entry and of a link.
 func TestVerify_findsEveryAlteration(t *testing.T) {
 	const third = ` WHERE id = (SELECT entry FROM audit_chain WHERE number = 3)`
 	for what, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestVerify_storedHeadFindsTruncation(t *testing.T) {
 	})
 }
 
-// An entry with an earlier time than it was written at is linked where the chain ends, and counted.
+// An entry whose time is earlier than when it was written is linked at the end of the chain, and counted.
 func TestLink_earlierTimeIsCounted(t *testing.T) {
 	each(t, 2, func(f *fixture) {
 		f.alter("INSERT INTO audit_log (tenant, id, at, actor, action, subject, reason, details) VALUES ('', '0', $1, 'a', 'b', '', '', '{}')", start.Add(-lateAfter-1000))
@@ -190,7 +190,7 @@ func TestLink_earlierTimeIsCounted(t *testing.T) {
 	})
 }
 
-// The release before writes neither person nor origin, and its entries have waited for their links for long.
+// The previous release writes neither person nor origin. Its entries have waited long for their links.
 func TestLink_entriesOfEarlierRelease(t *testing.T) {
 	each(t, 0, func(f *fixture) {
 		write(f.t, f.db, func(tx *db.Tx) error {

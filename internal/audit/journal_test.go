@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The journal names no whole number of a phone or an account, and every id whole, also one whose last part is digits alone: by
-// it an act is found again after its database went back in time.
+// The journal masks the numbers of phones and accounts. It writes every id in full, even one whose last part has only
+// digits. After a database was restored to an earlier state, an id finds the action again.
 func TestJournal_masksNumbersKeepsIDs(t *testing.T) {
 	const id, tenant = "01a21747-6739-7e99-b53f-179241234597", "12345678-1234-4234-8234-123456789012"
 	j := Journal{Folder: t.TempDir(), Failed: func(_ string, err error) { t.Error(err) }}

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// ring is a ring of master keys, each made of one number.
+// ring returns master keys. All bytes of a key are the same number.
 func ring(t *testing.T, numbers ...byte) config.Secret {
 	t.Helper()
 	var keys []string
@@ -30,7 +30,8 @@ func ring(t *testing.T, numbers ...byte) config.Secret {
 
 func noneOlder(*db.Tx) (bool, error) { return false, nil }
 
-// keyed runs fn on a chain whose links 1 to 3 have no key, 4 is the changeover's, and 5 to 11 have a key.
+// keyed runs fn with a chain in which links 1 to 3 have no key, link 4 records the change to the key, and links 5 to
+// 11 have the key.
 func keyed(t *testing.T, fn func(f *fixture)) {
 	each(t, 3, func(f *fixture) {
 		f.startKey()
@@ -50,7 +51,7 @@ func (f *fixture) startKey() {
 	}
 }
 
-// relink makes the links from a number on anew, as anybody can who has the database and no key.
+// relink makes the links from a number on again, as anybody can who has the database but no key.
 func (f *fixture) relink(from int64) {
 	f.t.Helper()
 	write(f.t, f.db, func(tx *db.Tx) error {
@@ -76,7 +77,7 @@ func (f *fixture) relink(from int64) {
 	})
 }
 
-// Whoever has the database alone cannot hide what they did to the log, and verify names it.
+// Whoever has only the database cannot hide a change of the log. Verify names the change.
 func TestVerify_findsForgedChain(t *testing.T) {
 	const (
 		seventh = ` WHERE id = (SELECT entry FROM audit_chain WHERE number = 7)`
@@ -155,8 +156,8 @@ func TestVerify_findsForgedChain(t *testing.T) {
 	}
 }
 
-// Links of the time before a restore have the right key. Put back in place of those made since, they do not fit the links
-// behind them.
+// Links from before a restore have the right key. If they replace the links that were made after the restore, the
+// next links do not fit them.
 func TestVerify_linksOfAnotherLife(t *testing.T) {
 	keyed(t, func(f *fixture) {
 		run := func(texts ...string) {
@@ -201,11 +202,11 @@ func TestVerify_linksOfAnotherLife(t *testing.T) {
 		if v := f.verify(Head{}); v.OK() {
 			f.t.Fatalf("a link of the first life passes in the second: %+v", v)
 		}
-		run("DROP TABLE kept_chain", "DROP TABLE kept_log") // the database is used again
+		run("DROP TABLE kept_chain", "DROP TABLE kept_log") // another test uses the database again
 	})
 }
 
-// The key comes when no older node lives, and an older node then links nothing.
+// The key is made only when no older node is alive. After that, an older node can link nothing.
 func TestStartKey_waitsForOlderNodes(t *testing.T) {
 	each(t, 3, func(f *fixture) {
 		older := true
@@ -224,7 +225,7 @@ func TestStartKey_waitsForOlderNodes(t *testing.T) {
 		if v := f.verify(Head{}); !v.OK() || v.Keyed != 5 || v.Links != 5 {
 			f.t.Fatalf("%+v", v)
 		}
-		err := f.db.Write(f.t.Context(), func(tx *db.Tx) error { // as the release before links
+		err := f.db.Write(f.t.Context(), func(tx *db.Tx) error { // as the previous release makes a link
 			var h Head
 			if _, err := tx.One("SELECT number, hash FROM audit_chain ORDER BY number DESC LIMIT 1", nil, &h.Number, &h.Hash); err != nil {
 				return err
@@ -238,12 +239,12 @@ func TestStartKey_waitsForOlderNodes(t *testing.T) {
 	})
 }
 
-// A node that links without a key while the key is made makes one of the two fail.
+// If a node makes a link without a key while the key is made, one of the two fails.
 func TestStartKey_besideAnOlderNode(t *testing.T) {
 	each(t, 3, func(f *fixture) {
 		f.write(1)
 		_, err := f.StartKey(f.t.Context(), func(*db.Tx) (bool, error) {
-			if f.db.Engine() == db.SQLite { // one transaction writes at a time
+			if f.db.Engine() == db.SQLite { // SQLite has only one writing transaction at a time
 				return false, nil
 			}
 			_, err := New(f.db, f.clock).Link(context.WithoutCancel(f.t.Context()))
@@ -262,7 +263,7 @@ func TestStartKey_besideAnOlderNode(t *testing.T) {
 	})
 }
 
-// A process without the master key says how much it could not check.
+// A process without the master key reports how many links it could not check.
 func TestVerify_withoutTheMasterKey(t *testing.T) {
 	keyed(t, func(f *fixture) {
 		v, err := New(f.db, f.clock).Verify(f.t.Context(), Head{})
@@ -276,7 +277,7 @@ func TestVerify_withoutTheMasterKey(t *testing.T) {
 	})
 }
 
-// The key of the chain moves to another master key, and stays the same.
+// When the chain's key is sealed under another master key, the key itself stays the same.
 func TestReseal_theChainsKey(t *testing.T) {
 	keyed(t, func(f *fixture) {
 		before, both, after := ring(f.t, 1), ring(f.t, 2, 1), ring(f.t, 2)
@@ -300,7 +301,7 @@ func TestReseal_theChainsKey(t *testing.T) {
 	})
 }
 
-// A running node that has seen the key links nothing without it, even when every trace of it is removed.
+// A running node that has seen the key makes no link without it, even if every trace of the key is removed.
 func TestKeep_neverGoesBackToNoKey(t *testing.T) {
 	each(t, 2, func(f *fixture) {
 		ctx, stop := context.WithCancel(f.t.Context())
@@ -330,7 +331,7 @@ func TestKeep_neverGoesBackToNoKey(t *testing.T) {
 	})
 }
 
-// lines is a writer of a log's lines into a channel.
+// lines is a log writer that sends each line to a channel.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {

@@ -15,10 +15,10 @@ import (
 
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// all are the final statuses of these lists.
+// all are the final statuses in these lists.
 var all = []string{"success", "failed", "declined", "invalid"}
 
-// A model is a list as it should read, oldest first.
+// A model is the expected content of a list, oldest entry first.
 type model struct {
 	List
 	entries []entry
@@ -58,7 +58,7 @@ func (m *model) append(t testing.TB, d *db.DB, entries []entry) {
 	m.entries = append(m.entries, placed...)
 }
 
-// change gives entries another status in one transaction.
+// change gives entries a new status in one transaction.
 func (m *model) change(t testing.TB, d *db.DB, shard int, changes map[int]string) {
 	t.Helper()
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -77,7 +77,7 @@ func (m *model) change(t testing.TB, d *db.DB, shard int, changes map[int]string
 	}
 }
 
-// want answers the page by looking at every entry.
+// want computes a page by looking at every entry.
 func (m *model) want(f Filter) (seqs []int64, total int64) {
 	for i, e := range slices.Backward(m.entries) {
 		d := clock.Day(e.at)
@@ -111,7 +111,7 @@ func (m *model) compare(t *testing.T, d *db.DB, f Filter) {
 	}
 }
 
-// randomFilter makes filters whose pages fall anywhere, past the end too.
+// randomFilter returns filters with pages at any position, also past the end.
 func (m *model) randomFilter(r *rand.Rand) Filter {
 	f := Filter{Size: 1 + r.Int64N(100)}
 	switch n := r.IntN(6); {
@@ -138,8 +138,8 @@ func (m *model) randomFilter(r *rand.Rand) Filter {
 	return f
 }
 
-// TestPage_matchesTheModel appends and changes at random, with sizes
-// that cross the blocks of all levels, and compares with a model.
+// TestPage_matchesTheModel makes random appends and changes, in lists whose sizes cross blocks of all levels, and
+// compares the pages with a model.
 func TestPage_matchesTheModel(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := rand.New(rand.NewPCG(3, 14))
@@ -159,12 +159,12 @@ func TestPage_matchesTheModel(t *testing.T) {
 						changes[i] = []string{"success", "success", "success", "failed", "declined"}[r.IntN(5)]
 					}
 					if m.entries[i].status == "failed" && r.IntN(20) == 0 {
-						changes[i] = "success" // a second change
+						changes[i] = "success" // the status changes a second time
 					}
 				}
 				m.change(t, d, r.IntN(3), changes)
 			}
-			if size > 1000 { // something rare, far apart
+			if size > 1000 { // a rare status at distant positions
 				m.change(t, d, 1, map[int]string{3: "invalid", 70: "invalid", size / 2: "invalid", size - 1: "invalid"})
 			}
 			for range 100 {
@@ -186,8 +186,8 @@ func TestPage_missingListIsEmpty(t *testing.T) {
 	})
 }
 
-// TestAppend_concurrentStartHasNoGap appends the first entries of one
-// list from many transactions at once: the numbers have no gap and no double.
+// TestAppend_concurrentStartHasNoGap appends the first entries of one list from many concurrent transactions. No
+// number is missing or used twice.
 func TestAppend_concurrentStartHasNoGap(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const writers, each = 6, 5
@@ -211,7 +211,7 @@ func TestAppend_concurrentStartHasNoGap(t *testing.T) {
 						}
 						err := d.Write(t.Context(), write)
 						if err != nil && strings.Contains(err.Error(), db.ErrGuard.Error()) {
-							err = d.Write(t.Context(), write) // as a lane does
+							err = d.Write(t.Context(), write) // as a group commit does
 						}
 						if err != nil {
 							return err
@@ -251,7 +251,7 @@ func TestAppend_concurrentStartHasNoGap(t *testing.T) {
 	})
 }
 
-// TestCheck_usesBlockRows holds the numbers in the texts of the check to blockRows.
+// TestCheck_usesBlockRows checks that the numbers in the check's statements equal blockRows.
 func TestCheck_usesBlockRows(t *testing.T) {
 	blocks := fmt.Sprintf("CASE level WHEN 0 THEN %d WHEN 1 THEN %d ELSE %d END", blockRows[0], blockRows[1], blockRows[2])
 	if !strings.Contains(strayCounters, blocks) {

@@ -8,7 +8,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A clock that is set back makes no proof of a person last longer: neither a second factor, nor a link, nor a personal token.
+// If the clock is set back, no proof of a person is valid for longer: no second factor, no link and no personal
+// token.
 func TestProofs_clockSetBack(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -26,7 +27,7 @@ func TestProofs_clockSetBack(t *testing.T) {
 			f.t.Fatal(err)
 		}
 		link := f.link()
-		f.clock.Set(-30 * time.Second) // nodes may differ by this
+		f.clock.Set(-30 * time.Second) // the allowed difference between nodes
 		_, ofToken := f.Bearer(f.t.Context(), token)
 		_, ofLink := f.Link(f.t.Context(), link)
 		if !f.SteppedUp(v) || ofToken != nil || ofLink != nil {
@@ -45,7 +46,7 @@ func TestProofs_clockSetBack(t *testing.T) {
 	})
 }
 
-// A clock that was set back does not lock people out by tries and uses that it counted before.
+// Tries and uses that were counted before the clock was set back do not lock people out.
 func TestLimits_clockSetBack(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		few := Limit{What: "few", Most: 1, Of: "things"}

@@ -14,14 +14,15 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// wrong returns a code that differs from another one, for each number another.
+// wrong returns a code that differs from the given one, and another one for each n.
 func wrong(code string, n int) string {
 	value := 0
 	_, _ = fmt.Sscan(code, &value)
 	return fmt.Sprintf("%08d", (value+1+n)%100_000_000)
 }
 
-// The link without its code does not sign in, because the requester of the invitation has the link.
+// The link of an invitation does not sign in without its code, because whoever requested the invitation has the link
+// too.
 func TestInvitation_needsTheCode(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		by := NewInvitation()
@@ -42,13 +43,13 @@ func TestInvitation_needsTheCode(t *testing.T) {
 		for _, e := range entries {
 			actions = append(actions, e.Action)
 		}
-		if err != nil || strings.Join(actions, " ") != "person.invitation" { // not person.password, of which people are notified
+		if err != nil || strings.Join(actions, " ") != "person.invitation" { // not person.password, because people are notified of that
 			t.Errorf("%v, %v", actions, err)
 		}
 	})
 }
 
-// Five wrong codes end link and code, also when they come at once.
+// After five wrong codes the link and the code are invalid, even if the codes arrive concurrently.
 func TestInvitation_endsAfterFiveCodes(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		by := NewInvitation()
@@ -63,7 +64,7 @@ func TestInvitation_endsAfterFiveCodes(t *testing.T) {
 			})
 		}
 		all.Wait()
-		for n := range codeTries { // of those at once some were refused because too many hashes ran
+		for n := range codeTries { // some of the concurrent tries were refused because too many hashes ran
 			_, _ = f.Accept(f.t.Context(), by.Token, wrong(by.Code, 100+n), password, "", home)
 		}
 		if asked.Load() >= codeTries {
@@ -75,7 +76,7 @@ func TestInvitation_endsAfterFiveCodes(t *testing.T) {
 	})
 }
 
-// A link that a server of an earlier release stored, without a code, does not work.
+// A server of an earlier release stored a link without a code. The link does not work.
 func TestInvitation_withoutCodeIsRefused(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		token := newToken()

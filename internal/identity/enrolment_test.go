@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// begun is a visitor in production who has begun to enrol a first factor, and the key that the page shows.
+// begun returns a visitor in production who has begun to enrol a first factor, and the key that the page shows.
 func (f *fixture) begun() (v Visitor, key []byte) {
 	f.t.Helper()
 	f.development = false
@@ -31,7 +31,7 @@ func (f *fixture) begin(v Visitor) []byte {
 	return f.shown(v)
 }
 
-// shown is the key that the page of an enrolment shows.
+// shown returns the key that the page of an enrolment shows.
 func (f *fixture) shown(v Visitor) []byte {
 	f.t.Helper()
 	e, found, err := f.PendingFactor(f.t.Context(), v)
@@ -45,7 +45,8 @@ func (f *fixture) shown(v Visitor) []byte {
 	return key
 }
 
-// Only the session that began an enrolment sees its key and confirms it: another open browser of the person does not.
+// Only the session that began an enrolment sees its key and can confirm it. Another open browser of the person
+// cannot.
 func TestEnrolment_isOfItsSession(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		owner, key := f.begun()
@@ -65,7 +66,7 @@ func TestEnrolment_isOfItsSession(t *testing.T) {
 	})
 }
 
-// An enrolment that another session began in the meantime replaces the first one whole.
+// If another session begins an enrolment meanwhile, it replaces the first one completely.
 func TestEnrolment_lastSessionCounts(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		first, key := f.begun()
@@ -85,7 +86,8 @@ func TestEnrolment_lastSessionCounts(t *testing.T) {
 	})
 }
 
-// Five minutes after the password an open browser neither shows the key nor confirms a first factor without the password.
+// Five minutes after the password was entered, an open browser does not show the key. It does not confirm a first
+// factor without the password.
 func TestEnrolment_needsThePasswordLater(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		v, key := f.begun()
@@ -105,7 +107,7 @@ func TestEnrolment_needsThePasswordLater(t *testing.T) {
 		if v = f.again(v); !v.HasFactor {
 			f.t.Fatal("no factor")
 		}
-		another := f.begin(v) // instead of it
+		another := f.begin(v) // replaces the first factor
 		f.clock.Advance(StepUpLasts - Freshness)
 		if e, found, err := f.PendingFactor(f.t.Context(), v); err != nil || !found || e.Key == "" {
 			f.t.Fatalf("%+v, %v, %v", e, found, err)
@@ -120,7 +122,7 @@ func TestEnrolment_needsThePasswordLater(t *testing.T) {
 	})
 }
 
-// again reads a visitor anew.
+// again returns the current state of a visitor.
 func (f *fixture) again(v Visitor) Visitor {
 	f.t.Helper()
 	row, err := f.loadSession(f.t.Context(), v.hash)
@@ -130,7 +132,7 @@ func (f *fixture) again(v Visitor) Visitor {
 	return row.visitor
 }
 
-// confirmed is the visitor after the first code.
+// confirmed returns the visitor after the first code.
 func (f *fixture) confirmed(v Visitor, key []byte) Visitor {
 	f.t.Helper()
 	if _, err := f.ConfirmFactor(f.t.Context(), v, f.code(key), "", home); err != nil {
@@ -139,8 +141,8 @@ func (f *fixture) confirmed(v Visitor, key []byte) Visitor {
 	return f.again(v)
 }
 
-// Who enrols a first factor in somebody's open browser has no token for an hour, in which the person is signed out elsewhere
-// and looks. Another app instead of the first one makes the hour neither shorter nor longer.
+// Somebody who enrols a first factor in another person's open browser gets no token for an hour. In this hour the
+// person is signed out elsewhere and can notice it. Replacing the app neither shortens nor extends the hour.
 func TestTokens_waitAfterAFirstFactor(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		v, key := f.begun()
@@ -151,7 +153,7 @@ func TestTokens_waitAfterAFirstFactor(t *testing.T) {
 		if want := start.Add(TokensWait); !v.TokensFrom.Equal(want) {
 			f.t.Errorf("tokens from %v, want %v", v.TokensFrom, want)
 		}
-		// A node of the release before makes a token all the same: it is not used.
+		// A node of the previous release may create a token anyway. The token is refused.
 		text := tokenPrefix + newToken()
 		f.exec(insertToken, hashToken(text), "t", v.Person.ID, "x", start, start.Add(TokenLasts))
 		if _, err := f.Bearer(f.t.Context(), text); problem.From(err).Code != "factor_new" {
@@ -159,7 +161,7 @@ func TestTokens_waitAfterAFirstFactor(t *testing.T) {
 		}
 
 		f.clock.Advance(StepUpLasts / 2)
-		v = f.confirmed(v, f.begin(v)) // another app
+		v = f.confirmed(v, f.begin(v)) // a replacement of the first app
 		if _, _, err := f.NewPersonalToken(f.t.Context(), v, "x", home); problem.From(err).Code != "factor_new" {
 			f.t.Fatalf("a token after another app: %v", err)
 		}
@@ -179,7 +181,7 @@ func TestTokens_waitAfterAFirstFactor(t *testing.T) {
 	})
 }
 
-// steppedUp makes a session as it is after a code given now and a request a moment ago.
+// steppedUp gives a session a code that was entered now and a request that was made now.
 func (f *fixture) steppedUp(v Visitor) Visitor {
 	f.t.Helper()
 	f.exec(`UPDATE sessions SET factor_at = $2, used_at = $2 WHERE hash = $1`, v.hash, f.clock.Now())
@@ -191,8 +193,8 @@ func (f *fixture) exec(sql string, args ...any) {
 	f.tx(func(tx *db.Tx) error { _, err := tx.Exec(sql, args...); return err })
 }
 
-// In the first session of an invitation, a reset or the bootstrap, tokens need no wait: a new person sets up both at
-// once. In a later session they wait.
+// Tokens need no wait in the first session after an invitation, a reset or the bootstrap, because a new person sets
+// up both at once. In a later session they wait.
 func TestTokens_firstSessionDoesNotWait(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		f.development = false
@@ -205,7 +207,8 @@ func TestTokens_firstSessionDoesNotWait(t *testing.T) {
 		invited = f.confirmed(invited, f.begin(invited))
 		f.tokenOf(invited)
 
-		// Without a factor the next session waits, and so does one after a first factor elsewhere.
+		// If the first session enrolled no factor, the next session waits. A session also waits if the first factor
+		// was enrolled in another session.
 		f.exec(dropFactor, invited.Person.ID)
 		if token, err = f.SignInWithPassword(f.t.Context(), Attempt{Email: invited.Person.Email, Password: password, From: home}); err != nil {
 			f.t.Fatal(err)
@@ -218,7 +221,7 @@ func TestTokens_firstSessionDoesNotWait(t *testing.T) {
 	})
 }
 
-// The first sign-in of the first owner is a first session, the second one is not.
+// The first sign-in of the first owner is a first session. The second is not.
 func TestTokens_bootstrapDoesNotWait(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := &fixture{Identity: newIdentity(t, d, clock.NewManual(start)), t: t, db: d}

@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Nobody becomes a person whose address or name looks like that of another. A person of an older release stays, and can be
-// disabled.
+// Nobody is created with an address or name that looks like another person's. A person that an older release created
+// stays, and can be disabled.
 func TestPeople_lookAlikesAreRefused(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		role := Membership{"t1", roles.Finance}

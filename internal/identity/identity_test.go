@@ -20,7 +20,7 @@ import (
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 
-// fixture is a person with a role on a fresh database.
+// fixture is a new database with a person who has a role.
 type fixture struct {
 	*Identity
 	t      *testing.T
@@ -36,7 +36,7 @@ func newIdentity(t *testing.T, d *db.DB, c *clock.Clock) *Identity {
 		t.Fatal(err)
 	}
 	i := New(d, c, audit.New(d, c), Options{Secret: secret, Development: true})
-	i.hasher.memory, i.hasher.time = 64, 1 // cheap hashes: these tests are not about the cost of a password
+	i.hasher.memory, i.hasher.time = 64, 1 // cheap hashes, because these tests do not depend on the cost of a password
 	return i
 }
 
@@ -86,7 +86,7 @@ var operator = []Membership{{roles.Installation, roles.Owner}, {"t1", roles.Owne
 func TestLink_signsInOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		link := f.link()
-		for range 2 { // to look at it does not use it up
+		for range 2 { // looking at a link does not use it up
 			if p, err := f.Link(f.t.Context(), link); err != nil || p.Person.Email != "ama@example.com" || p.Invitation {
 				f.t.Fatalf("%+v, %v", p, err)
 			}
@@ -123,7 +123,7 @@ func TestLink_lastsThirtyMinutes(t *testing.T) {
 	})
 }
 
-// The tables hold hashes of tokens, never tokens.
+// The tables contain only hashes of tokens.
 func TestTables_holdHashesOnly(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		link := f.link()
@@ -146,7 +146,7 @@ func TestTables_holdHashesOnly(t *testing.T) {
 	})
 }
 
-// An idle session ends; operators have the shorter time.
+// An idle session ends. For operators the time is shorter.
 func TestSession_endsWhenIdle(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -172,11 +172,11 @@ func TestSession_endsWhenIdle(t *testing.T) {
 	}
 }
 
-// A clock that is set back ends the sessions of before: they would last longer by the step.
+// If the clock is set back, earlier sessions end, because they would last longer by that amount.
 func TestSession_clockSetBack(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		token := f.signIn()
-		f.clock.Set(-30 * time.Second) // nodes may differ by this
+		f.clock.Set(-30 * time.Second) // the allowed difference between nodes
 		if !f.in(token, false) {
 			f.t.Fatal("ended by a small step")
 		}
@@ -187,7 +187,7 @@ func TestSession_clockSetBack(t *testing.T) {
 	})
 }
 
-// A session in use ends after twelve hours.
+// A session ends after twelve hours, even if it is in use.
 func TestSession_endsAfterTwelveHours(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		token := f.signIn()
@@ -204,7 +204,7 @@ func TestSession_endsAfterTwelveHours(t *testing.T) {
 	})
 }
 
-// The last use of a session is stored once a minute at most.
+// The last use of a session is stored at most once a minute.
 func TestSession_storesUseOnceAMinute(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		token := f.signIn()
@@ -261,7 +261,7 @@ func TestSession_endTakesEffectInASecond(t *testing.T) {
 	})
 }
 
-// A person is created once, and an existing role stays.
+// Ensure creates a person once. It does not change an existing role.
 func TestEnsure_createsOnceAndKeepsRole(t *testing.T) {
 	each(t, []Membership{{"t1", roles.Finance}}, func(f *fixture) {
 		if set, err := f.SetUp(f.t.Context()); err != nil || !set {

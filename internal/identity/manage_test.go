@@ -21,7 +21,7 @@ func (f *fixture) invited(email string, m Membership) (Invitation, bool) {
 	return by, invited
 }
 
-// refused runs a change that must be refused.
+// refused runs a change and requires that it is refused.
 func (f *fixture) refused(kind problem.Kind, fn func(tx *db.Tx) error) {
 	f.t.Helper()
 	if err := f.db.Write(f.t.Context(), fn); !problem.Is(err, kind) {
@@ -67,8 +67,8 @@ func TestInvitation_setsPasswordOnce(t *testing.T) {
 	})
 }
 
-// Anybody who may invite could have created an account with the address of another and chosen its password. Only an
-// account invited by the installation keeps its password.
+// Anybody who may invite could have created an account with another person's address and chosen its password. An
+// account therefore keeps its password only if the installation invited it.
 func TestInvite_distrustsUnprovenAccounts(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		accept := func(by Invitation) string {
@@ -90,7 +90,7 @@ func TestInvite_distrustsUnprovenAccounts(t *testing.T) {
 		}
 		again := NewInvitation()
 		f.tx(func(tx *db.Tx) error { _, err := f.Reset(tx, again, email); return err })
-		operators, invited := f.invited(email, Membership{roles.Installation, roles.Owner}) // the link of this place is the only one then
+		operators, invited := f.invited(email, Membership{roles.Installation, roles.Owner}) // only the link of this invitation is valid then
 		if !invited {
 			f.t.Fatal("there is no link for an account without a password")
 		}
@@ -113,7 +113,7 @@ func TestInvite_distrustsUnprovenAccounts(t *testing.T) {
 	})
 }
 
-// An account that lost its last role begins anew when it is invited.
+// If an account without any role is invited, it begins anew.
 func TestInvite_accountWithoutRoleBeginsAnew(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		by, _ := f.invited("kofi@example.com", Membership{"t1", roles.Finance})
@@ -150,7 +150,7 @@ func TestInvitation_lastsADay(t *testing.T) {
 	})
 }
 
-// A link of a development server does not work in production.
+// A link that a development server made does not work in production.
 func TestLink_ofDevelopmentNotInProduction(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		link := f.link()
@@ -232,7 +232,7 @@ func TestDisable_untilEnabled(t *testing.T) {
 	})
 }
 
-// The last owner of the installation keeps the role.
+// The last owner of the installation cannot lose the role.
 func TestSetRole_keepsAnOwner(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		demote := func(email string) func(tx *db.Tx) error {
@@ -261,7 +261,7 @@ func TestSetRole_keepsAnOwner(t *testing.T) {
 		if won.Load() != 1 {
 			f.t.Fatalf("%d of two last owners were taken away at once", won.Load())
 		}
-		f.tx(func(tx *db.Tx) error { // a tenant's owner is another matter
+		f.tx(func(tx *db.Tx) error { // the owner of a tenant may lose the role
 			_, before, err := f.SetRole(tx, f.person.Email, Membership{"t1", ""})
 			if before != roles.Owner {
 				f.t.Errorf("was %s", before)
@@ -275,11 +275,11 @@ func TestSetRole_keepsAnOwner(t *testing.T) {
 	})
 }
 
-// Bootstrap creates the first owner, and does nothing when there is a person.
+// Bootstrap creates the first owner. If there is a person, it does nothing.
 func TestBootstrap_createsFirstOwnerOnly(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		if made, err := f.Bootstrap(f.t.Context(), "kofi@example.com", "Kofi", password); made || err != nil {
-			f.t.Fatal(made, err) // the fixture's person is there
+			f.t.Fatal(made, err) // the person of the fixture exists
 		}
 		f.tx(func(tx *db.Tx) error { tx.Defer("DELETE FROM people", -1); return nil })
 		if _, err := f.Bootstrap(f.t.Context(), "kofi@example.com", "Kofi", "short"); !problem.Is(err, problem.Invalid) {

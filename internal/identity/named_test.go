@@ -2,7 +2,7 @@ package identity
 
 import "testing"
 
-// A free text means a person in whatever way it is written. It errs towards meaning the person.
+// A free text may name a person in any spelling. In doubt, the person counts as named.
 func TestNamed_otherSpellings(t *testing.T) {
 	ama := Person{Email: "ama.owusu@adom.example", Name: "Ama Owusu"}
 	for text, want := range map[string]bool{
@@ -21,7 +21,7 @@ func TestNamed_otherSpellings(t *testing.T) {
 		"\u200b":                             false,
 		"kofi@adom.example":                  false,
 		"Accounts server":                    false,
-		"adom":                               false, // the domain is everybody's
+		"adom":                               false, // the domain belongs to many people
 		"nightly batch 2":                    false,
 	} {
 		if got := Named(text, ama); got != want {

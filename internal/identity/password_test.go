@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// A password is the same text from every keyboard: composed or not, with any space.
+// A password is the same text from every keyboard, with composed or decomposed characters and any kind of space.
 func TestPassword_isOneTextInEveryForm(t *testing.T) {
 	h := newHasher(64)
 	stored, err := h.seal(t.Context(), "caf\u00e9 of red mangoes")
@@ -25,7 +25,8 @@ func TestPassword_isOneTextInEveryForm(t *testing.T) {
 	}
 }
 
-// A sign-in with a hash of older parameters, or of the password before normalisation, works and stores a newer hash.
+// A stored hash may have older parameters, or be of the password before its normalisation. The sign-in still works,
+// and stores a newer hash.
 func TestSignIn_renewsTheStoredHash(t *testing.T) {
 	each(t, []Membership{{roles.Installation, roles.Owner}}, func(f *fixture) {
 		t := f.t
@@ -65,7 +66,8 @@ func TestSignIn_renewsTheStoredHash(t *testing.T) {
 	})
 }
 
-// A password of common words, or of the names of the person or the company, is refused with advice for another.
+// A password made of common words, or of the names of the person or the company, is refused. The error advises
+// another.
 func TestPassword_guessableIsRefused(t *testing.T) {
 	each(t, []Membership{{"shop", roles.Owner}}, func(f *fixture) {
 		t := f.t
@@ -93,7 +95,8 @@ func TestPassword_guessableIsRefused(t *testing.T) {
 	})
 }
 
-// Who finds an open browser cannot enrol a first factor without the password; who has just signed in can.
+// Whoever finds an open browser cannot enrol a first factor without the password. Somebody who has just signed in
+// can.
 func TestFactor_firstNeedsThePassword(t *testing.T) {
 	each(t, []Membership{{roles.Installation, roles.Owner}}, func(f *fixture) {
 		t := f.t
@@ -124,7 +127,7 @@ func TestFactor_firstNeedsThePassword(t *testing.T) {
 	})
 }
 
-// The longest input, and the one that costs the estimator most, are judged in a moment.
+// Even the longest password, and the one that is most expensive to estimate, is judged quickly.
 func TestPassword_isJudgedInBoundedTime(t *testing.T) {
 	for _, long := range []string{strings.Repeat("4@8({[<3691!", 84)[:1000], strings.Repeat("4@8({[<3691!", 10), strings.Repeat("a1B!", 32)} {
 		began := time.Now()

@@ -20,7 +20,8 @@ const password = "correct horse battery"
 
 var home = netip.MustParseAddr("192.0.2.7")
 
-// The codes match the vectors of RFC 6238, appendix B, for SHA-1: the last six of the eight digits.
+// The codes equal the test vectors for SHA-1 in RFC 6238, appendix B. They are the last six of the eight digits
+// there.
 func TestTOTP_matchesRFC(t *testing.T) {
 	for at, want := range map[int64]string{59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130"} {
 		if got := codeAt([]byte("12345678901234567890"), stepAt(time.Unix(at, 0))); got != want {
@@ -29,7 +30,7 @@ func TestTOTP_matchesRFC(t *testing.T) {
 	}
 }
 
-// A code is accepted one step before and after its own.
+// A code is accepted during its own time step, the one before and the one after.
 func TestTOTP_acceptsOneStepEitherSide(t *testing.T) {
 	key, at := newFactorKey(), time.Unix(1_000_000_000, 0)
 	for drift := int64(-3); drift <= 3; drift++ {
@@ -40,7 +41,7 @@ func TestTOTP_acceptsOneStepEitherSide(t *testing.T) {
 	}
 }
 
-// A stored hash matches its own password only.
+// A stored hash matches only its own password.
 func TestHasher_matchesOnlyTheSamePassword(t *testing.T) {
 	h := newHasher(0)
 	one, err := h.seal(t.Context(), password)
@@ -66,11 +67,11 @@ func TestHasher_matchesOnlyTheSamePassword(t *testing.T) {
 	}
 }
 
-// Two hashes run at once and few wait.
+// Two hashes run at once, and few callers wait.
 func TestHasher_twoAtOnceAndShortLine(t *testing.T) {
 	h := newHasher(0)
 	for range hashesAtOnce {
-		h.turn <- struct{}{} // taken
+		h.turn <- struct{}{} // the place of one running hash is taken
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -84,7 +85,7 @@ func TestHasher_twoAtOnceAndShortLine(t *testing.T) {
 					t.Error(err)
 				}
 				if busy.Add(1) == 5 {
-					cancel() // the other sign-ins wait in line
+					cancel() // the other sign-ins wait for their turn
 				}
 				return
 			}
@@ -115,7 +116,7 @@ func TestPassword_easyIsRefused(t *testing.T) {
 	}
 }
 
-// A full line refuses before anything is counted.
+// If too many callers wait, a sign-in is refused before its try is counted.
 func TestTries_fullLineRefusesFirst(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -141,8 +142,8 @@ func TestTries_fullLineRefusesFirst(t *testing.T) {
 	})
 }
 
-// Clients that fill the line of unknown networks lock out neither a person on a known network nor one with a known
-// browser.
+// Many clients from unknown networks may wait for a hash. They lock out neither a person on a known network nor a
+// person with a known browser.
 func TestSignIn_ofKnownPeopleGoesOn(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -164,7 +165,7 @@ func TestSignIn_ofKnownPeopleGoesOn(t *testing.T) {
 				f.t.Fatal(err)
 			}
 		}
-		for range cap(f.hasher.line) { // the flood of strangers, of whom one hashes
+		for range cap(f.hasher.line) { // the waiting strangers, one of whom hashes
 			if _, _, err := f.hasher.enter(false); err != nil {
 				f.t.Fatal(err)
 			}
@@ -200,7 +201,7 @@ func TestSignIn_ofKnownPeopleGoesOn(t *testing.T) {
 	})
 }
 
-// A browser is known to one person: to another it is a stranger's.
+// A browser is known for one person. For another person it is unknown.
 func TestDevice_isOfOnePerson(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -221,7 +222,7 @@ func TestDevice_isOfOnePerson(t *testing.T) {
 	})
 }
 
-// known makes the fixture's person somebody with a password.
+// known gives the person of the fixture a password.
 func (f *fixture) known() {
 	f.t.Helper()
 	by := NewInvitation()
@@ -256,7 +257,7 @@ func (f *fixture) visit(token string) Visitor {
 	return v
 }
 
-// spaced is a code as an app shows it and as a copy of it arrives: with a no-break space, and white space around it.
+// spaced returns a code as an app shows it and a person copies it, with a no-break space and white space around it.
 func spaced(code string) string { return "\u00a0" + code[:3] + "\u00a0" + code[3:] + " \t" }
 
 // enrol gives the visitor a factor and returns its key.
@@ -347,7 +348,7 @@ func TestSignIn_withPasswordAndCode(t *testing.T) {
 	})
 }
 
-// Of many sign-ins at once with one code, one succeeds.
+// If many sign-ins use one code at once, one of them succeeds.
 func TestSignIn_usesACodeOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -386,7 +387,7 @@ func TestSignIn_refusalsAreOneText(t *testing.T) {
 			}
 			texts[err.Error()] = true
 		}
-		note(f.person.Email, "") // has no password
+		note(f.person.Email, "") // the person has no password
 		f.known()
 		note(f.person.Email, password+"x")
 		note("nobody@example.com", password)
@@ -401,10 +402,10 @@ func TestSignIn_refusalsAreOneText(t *testing.T) {
 	})
 }
 
-// Guesses of one account's password are limited.
+// Guesses of one account's password are limited in number.
 func TestTries_limitedPerAccount(t *testing.T) {
 	each(t, operator, func(f *fixture) {
-		f.known() // which makes home a known source
+		f.known() // this makes home a known source
 		stranger := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{203, 0, 113, byte(n)}) }
 		for n := range accountTries {
 			if _, err := f.attempt("guess", "", stranger(n)); !problem.Is(err, problem.Unauthenticated) {
@@ -428,7 +429,7 @@ func TestTries_limitedPerAccount(t *testing.T) {
 	})
 }
 
-// Guesses from one address are limited.
+// Guesses from one address are limited in number.
 func TestTries_limitedPerAddress(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		try := func(from string) error {
@@ -457,7 +458,7 @@ func TestTries_limitedPerAddress(t *testing.T) {
 	})
 }
 
-// Many tries at once have the same limit as tries one after another.
+// Concurrent tries have the same limit as tries one after another.
 func TestTries_sameLimitAtOnce(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		var free atomic.Int64
@@ -486,7 +487,7 @@ func TestTries_sameLimitAtOnce(t *testing.T) {
 	})
 }
 
-// A second factor counts for five minutes.
+// A second factor is valid for five minutes.
 func TestStepUp_lastsFiveMinutes(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -537,7 +538,7 @@ func TestStepUp_lastsFiveMinutes(t *testing.T) {
 	})
 }
 
-// A factor that was shown and not confirmed changes nothing, and expires.
+// A factor that was shown but not confirmed has no effect, and expires.
 func TestFactor_pendingHasNoEffect(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -571,7 +572,7 @@ func TestFactor_pendingHasNoEffect(t *testing.T) {
 	})
 }
 
-// The key of a factor is sealed for its person, and cannot be moved to another.
+// The key of a factor is sealed for its person. It cannot be used for another.
 func TestFactor_keyIsSealedForItsPerson(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -593,7 +594,7 @@ func TestFactor_keyIsSealedForItsPerson(t *testing.T) {
 	})
 }
 
-// Two browsers have both read that a code is unused; only one of them can use it.
+// Two browsers have read that a code is unused. Only one of them can use it.
 func TestCode_readByTwoIsUsedOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -621,7 +622,7 @@ func TestCode_readByTwoIsUsedOnce(t *testing.T) {
 	})
 }
 
-// A rotation of the master key keeps every person's codes, and the old key is no longer needed.
+// After a rotation of the master key every person's codes still work, and the old key is no longer needed.
 func TestFactor_survivesKeyRotation(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()

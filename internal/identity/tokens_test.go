@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// signedIn is the person with a password and a factor, which was given a moment ago.
+// signedIn returns the person with a password and a factor whose code was entered a moment ago.
 func (f *fixture) signedIn() Visitor {
 	f.t.Helper()
 	f.known()
@@ -33,7 +33,7 @@ func (f *fixture) tokenOf(v Visitor) (string, PersonalToken) {
 	return text, token
 }
 
-// works reports whether a token works now, and whether a visitor read from it before is still in force.
+// works reports whether a token works now, and whether a visitor that was read from it before is still valid.
 func (f *fixture) works(text string, before Visitor) (now, still bool) {
 	f.t.Helper()
 	_, err := f.Bearer(f.t.Context(), text)
@@ -81,7 +81,7 @@ func TestToken_ends(t *testing.T) {
 			if err := end(f, v, token); err != nil {
 				f.t.Fatalf("%s: %v", name, err)
 			}
-			if name == "with its person" { // who is not the last owner any more
+			if name == "with its person" { // the person is no longer the last owner, so it can be disabled
 				f.tx(func(tx *db.Tx) error { _, err := f.Disable(tx, v.Person.Email); return err })
 			}
 			if now, still := f.works(text, before); now || still {
@@ -97,7 +97,7 @@ func TestToken_ends(t *testing.T) {
 	})
 }
 
-// Signing out everywhere else writes one audit entry for all personal tokens that it ends.
+// If a person signs out everywhere else, one audit entry names all personal tokens that this ends.
 func TestSignOut_auditsEndedTokens(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		v := f.signedIn()
@@ -125,7 +125,7 @@ func TestSignOut_auditsEndedTokens(t *testing.T) {
 	})
 }
 
-// A personal token is created in a browser after a code.
+// A personal token is created in a browser, and only after a code.
 func TestToken_needsFactorInBrowser(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -138,7 +138,7 @@ func TestToken_needsFactorInBrowser(t *testing.T) {
 			f.t.Fatalf("in production without a factor: %v", err)
 		}
 		f.enrol(v)
-		f.exec(`UPDATE factors SET first_at = 0`) // as in the first session of an invitation
+		f.exec(`UPDATE factors SET first_at = 0`) // as in the first session after an invitation
 		for _, name := range []string{"", "  ", "a\nb", strings.Repeat("x", maxTokenName+1)} {
 			if _, _, err := f.NewPersonalToken(f.t.Context(), v, name, home); !problem.Is(err, problem.Invalid) {
 				f.t.Errorf("%q: %v", name, err)
@@ -205,7 +205,7 @@ func TestToken_atMostTenEach(t *testing.T) {
 		if again, err := f.PersonalTokens(f.t.Context(), v); err != nil || len(again) != MostTokens {
 			f.t.Fatalf("somebody else ended a token: %v", err)
 		}
-		for range 2 { // ending it again changes nothing
+		for range 2 { // the second time changes nothing
 			if err := f.EndPersonalToken(f.t.Context(), v, list[0].ID, home); err != nil {
 				f.t.Fatal(err)
 			}

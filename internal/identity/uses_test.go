@@ -15,8 +15,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A person uses a bounded number of different subjects an hour, also at once. Each subject is one audit entry an
-// hour, and another person has a separate limit.
+// A person may use a limited number of different subjects an hour, also concurrently. Each subject causes one audit
+// entry an hour. Every person has a separate limit.
 func TestUse_limitsEachPerson(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(time.Now())
@@ -74,7 +74,8 @@ func TestUse_limitsEachPerson(t *testing.T) {
 	})
 }
 
-// Repetitions are one entry with a count after the hour, and where each use counts they are limited, too.
+// Repeated uses cause one audit entry, with their number, after the hour. If a limit counts each use, it also applies
+// to repeated uses.
 func TestUse_countsRepetitions(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		files := Limit{What: "files", Most: 20, Each: true, Of: "files"}
@@ -100,7 +101,7 @@ func TestUse_countsRepetitions(t *testing.T) {
 		}
 		entries(1)
 		f.clock.Advance(limitedFor)
-		for range 2 { // a second node finds nothing
+		for range 2 { // the second node finds nothing to write
 			if err := f.Prune(t.Context()); err != nil {
 				t.Fatal(err)
 			}

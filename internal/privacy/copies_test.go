@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A number is found wherever it is in a file, also across two reads, in the database, its log and copies beside it.
+// A number is found at any position in a file, even across two reads. The search covers the database, its log and the
+// copies beside it.
 func TestCopies_acrossTwoReads(t *testing.T) {
 	folder := t.TempDir()
 	database := filepath.Join(folder, "makola.db")

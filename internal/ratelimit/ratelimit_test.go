@@ -14,13 +14,13 @@ import (
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 
-// other is a second node on the same database, with a clock of its own.
+// other returns a second node on the same database, with a clock of its own.
 func other(d *db.DB, at time.Time) (*Limiter, *clock.Clock) {
 	c := clock.NewManual(at)
 	return New(d, c), c
 }
 
-// allowed asks n times and counts.
+// allowed makes n requests and returns how many of them were allowed.
 func allowed(t *testing.T, a *Limiter, tenant string, l Limit, n int) (yes int) {
 	t.Helper()
 	for range n {
@@ -81,7 +81,7 @@ func TestAllow_returnsRemaining(t *testing.T) {
 				t.Fatalf("request %d: %+v, %v; want %+v", i+1, got, err, want)
 			}
 		}
-		// Another tenant and another limit have counters of their own.
+		// Each tenant and each limit have a separate counter.
 		if got := allowed(t, a, "t2", limit, 4); got != 3 {
 			t.Errorf("the other tenant got %d", got)
 		}
@@ -124,7 +124,7 @@ func TestRemaining_countsNoRequest(t *testing.T) {
 		drawn := Limit{Name: "y", Max: 30, Window: time.Minute, Block: 10}
 		allowed(t, a, "t", drawn, 1)
 		want(a, drawn, 29, 45*time.Second)
-		want(b, drawn, 20, 45*time.Second) // a's block is a's
+		want(b, drawn, 20, 45*time.Second) // the block that a has drawn counts as used for b
 		c.Advance(45 * time.Second)
 		want(a, exact, 3, time.Minute)
 		want(a, drawn, 30, time.Minute)
@@ -170,15 +170,15 @@ func TestAllow_slowClockReopensNoWindow(t *testing.T) {
 		if yes != 3 {
 			t.Fatalf("%d were allowed, want 3", yes)
 		}
-		// It speaks of the window that the other has begun.
+		// The answer is about the window that the other node has begun.
 		if got, err := behind.Take(t.Context(), "t", limit); err != nil || got.Allowed || got.ResetAfter != time.Minute {
 			t.Fatalf("the node behind says %+v, %v", got, err)
 		}
 	})
 }
 
-// TestAllow_recoversFromFutureClock: for a moment one node believes that it is next
-// year. The counters of that time are forgotten by whoever counts next.
+// TestAllow_recoversFromFutureClock: for a moment the clock of one node shows next year. The next node that counts
+// forgets the counters of that time.
 func TestAllow_recoversFromFutureClock(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		limit := AirtimeStatusLimit()
@@ -196,12 +196,12 @@ func TestAllow_recoversFromFutureClock(t *testing.T) {
 	})
 }
 
-// A clock that is set back while an endpoint is used up closes it for no longer than the window.
+// A limit is used up when the clock is set back. The endpoint stays closed for at most the window.
 func TestTake_clockSetBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		limit := AirtimeBuyLimit()
 		for _, step := range []time.Duration{-10 * time.Minute, -3 * time.Hour, -48 * time.Hour} {
-			a, c := other(d, start.Add(500*24*time.Hour+step*10)) // later than what the others left
+			a, c := other(d, start.Add(500*24*time.Hour+step*10)) // later than anything that the other nodes stored
 			allowed(t, a, "t", limit, int(limit.Max)+1)
 			c.Set(step)
 			c.Advance(limit.Window + 10*time.Minute)
@@ -228,7 +228,8 @@ func TestAllow_drawsInBlocks(t *testing.T) {
 		if used != 20 {
 			t.Fatalf("11 requests drew %d, want two blocks of 10", used)
 		}
-		// What the first node holds is lost to the second; never too many.
+		// The block that the first node has drawn is not available to the second. Together they never allow too many
+		// requests.
 		if got := allowed(t, b, "t", limit, 600); got != 480 {
 			t.Fatalf("the second node got %d, want what the first had not drawn", got)
 		}

@@ -26,7 +26,7 @@ func exec(t *testing.T, d *db.DB, statements ...string) {
 	}
 }
 
-// carrying is a SQLite database with more rows than one transaction carries, and an empty PostgreSQL one.
+// carrying returns a SQLite database with more rows than one transaction copies, and an empty PostgreSQL database.
 func carrying(t *testing.T, f *db.Faults) (from, to *db.DB) {
 	t.Helper()
 	from = dbtest.OpenWith(t, dbtest.Options(t, db.SQLite))
@@ -54,7 +54,7 @@ func carrying(t *testing.T, f *db.Faults) (from, to *db.DB) {
 	return from, to
 }
 
-// unguarded requires nothing of a transaction.
+// unguarded is a guard that requires nothing of a transaction.
 func unguarded(*db.Tx) {}
 
 func agree(t *testing.T, from, to *db.DB, rows int64) {
@@ -69,7 +69,7 @@ func TestCarry_rowsAreEqual(t *testing.T) {
 	t.Parallel()
 	from, to := carrying(t, nil)
 	told := 0
-	for range 2 { // the second finds everything there
+	for range 2 { // the second time everything is there already
 		if err := carry(t.Context(), from, to, "carried", unguarded, func(n int) { told += n }); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestCarry_rowsAreEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range []string{
-		`UPDATE carried SET note = NULL WHERE n = -598`, // was empty
+		`UPDATE carried SET note = NULL WHERE n = -598`, // the note was empty
 		`UPDATE carried SET amount = amount + 1 WHERE n = -596`,
 		`DELETE FROM carried WHERE n = 699`,
 	} {
@@ -96,7 +96,7 @@ func TestCarry_rowsAreEqual(t *testing.T) {
 	}
 }
 
-// A COMMIT that is lost, or whose answer is, at any of the transactions costs no row and doubles none.
+// A COMMIT or its answer may be lost at any of the transactions. No row is lost or copied twice.
 func TestCarry_resumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
@@ -125,7 +125,7 @@ func TestCarry_everyTable(t *testing.T) {
 	}
 	for _, table := range tables {
 		if table == "schema_migrations" {
-			continue // each engine has its own
+			continue // each engine has a table of its own
 		}
 		if err := carry(t.Context(), from, to, table, unguarded, func(int) { t.Errorf("%s has rows in a new database", table) }); err != nil {
 			t.Error(err)

@@ -28,10 +28,10 @@ func key(t *testing.T, n byte) config.Secret {
 	return secret
 }
 
-// tenants of a source.
+// tenants is the number of tenants in a source.
 const tenants = 3
 
-// newSource is a SQLite database on which a server was started, with a few customers.
+// newSource returns a SQLite database that a server has used, with a few customers.
 func newSource(t *testing.T, f *db.Faults) *db.DB {
 	t.Helper()
 	o := dbtest.Options(t, db.SQLite)
@@ -75,7 +75,7 @@ func newMove(from, to *db.DB) relocation.Move {
 		Check: func(context.Context, *db.DB) ([]string, error) { return nil, nil }, Progress: func(string, int64, int64) {}}
 }
 
-// serves says whether a server would go on with the installation in a database.
+// serves reports whether a server would run with the installation in a database.
 func serves(t *testing.T, d *db.DB) bool {
 	t.Helper()
 	a := installation.New(d, clock.Real())
@@ -102,7 +102,7 @@ func isMarked(t *testing.T, d *db.DB) (marked bool) {
 	return marked
 }
 
-// moved fails the test where the installation is not in the target alone, whole.
+// moved fails the test unless the installation is complete in the target and only there.
 func moved(t *testing.T, m relocation.Move) {
 	t.Helper()
 	if serves(t, m.From) || !serves(t, m.To) {
@@ -136,14 +136,15 @@ func TestMove_happensOnce(t *testing.T) {
 	moved(t, m)
 }
 
-// boundaries is more than the exchanges or commits of a small move.
+// boundaries is larger than the number of exchanges or commits of a small move.
 const boundaries = 1000
 
-// A move whose connection to either database breaks at any exchange or COMMIT, with the COMMIT done or not, goes on when it is run
-// again; and can be abandoned as long as the switch is not made, whatever broke. In the gate it breaks at some of the boundaries.
+// The connection to either database breaks at any exchange or COMMIT, before or after it takes effect. The move
+// continues when it is run again. Until the switch is made it can also be abandoned. In the gate only some boundaries
+// are tested.
 func TestMove_interruptedResumesOrIsAbandoned(t *testing.T) {
 	t.Parallel()
-	if !slices.Contains(dbtest.Engines(), db.Postgres) { // each step would be skipped, which reads as one that was reached
+	if !slices.Contains(dbtest.Engines(), db.Postgres) { // all steps would be skipped, which looks as if each of them was reached
 		t.Skip("make quick runs SQLite alone")
 	}
 	for _, side := range []string{"source", "target"} {
@@ -153,7 +154,7 @@ func TestMove_interruptedResumesOrIsAbandoned(t *testing.T) {
 					t.Parallel()
 					next := matrix.Next
 					if boundary == db.BoundaryExchange {
-						next = func(nth int) int { return nth + 97 } // most of them are the reading of one table more
+						next = func(nth int) int { return nth + 97 } // most of them read one more table
 					}
 					nth, reached := 1, true
 					for ; nth <= boundaries && reached; nth = next(nth) {
@@ -168,7 +169,7 @@ func TestMove_interruptedResumesOrIsAbandoned(t *testing.T) {
 	}
 }
 
-// breakOff breaks a move off at the nth boundary. It is false where there is none.
+// breakOff interrupts a move at the nth boundary. It returns false if there are fewer boundaries.
 func breakOff(t *testing.T, side string, boundary db.Boundary, nth int, fault db.Fault) bool {
 	t.Helper()
 	var source, target db.Faults
@@ -187,7 +188,7 @@ func breakOff(t *testing.T, side string, boundary db.Boundary, nth int, fault db
 		if passed++; passed < nth {
 			return db.FaultNone
 		}
-		cancel() // nothing is tried again, as after a kill
+		cancel() // nothing is retried, as after a kill
 		return fault
 	})
 	_, broke := m.Run(ctx)
@@ -201,9 +202,9 @@ func breakOff(t *testing.T, side string, boundary db.Boundary, nth int, fault db
 	if serves(t, m.From) && serves(t, m.To) {
 		t.Fatalf("both databases can be served after fault %d", nth)
 	}
-	if broke != nil && nth%2 == 0 && !serves(t, m.To) { // the other half goes on
+	if broke != nil && nth%2 == 0 && !serves(t, m.To) { // odd boundaries continue the move
 		if serves(t, m.From) {
-			return true // it broke off before the source was marked
+			return true // the move was interrupted before the source was marked
 		}
 		claimed := isMarked(t, m.To)
 		if err := m.Abandon(t.Context()); err != nil {
@@ -213,7 +214,7 @@ func breakOff(t *testing.T, side string, boundary db.Boundary, nth int, fault db
 			t.Fatalf("after it was abandoned the source can be served: %v; the target: %v", serves(t, m.From), serves(t, m.To))
 		}
 		if !claimed {
-			return true // the same target is as good as new
+			return true // the same target can be used again
 		}
 		if _, err := m.Run(t.Context()); err == nil || problem.From(err).Code != "target_taken" {
 			t.Fatalf("a target that was given up is taken again: %v", err)
@@ -246,7 +247,7 @@ func TestMove_refusesNonEmptyTarget(t *testing.T) {
 	}
 }
 
-// A row that is written to the source after it was copied is not lost: the move does not end.
+// If a row is written to the source after it was copied, the move does not complete, so the row is not lost.
 func TestMove_refusesDifferingCopy(t *testing.T) {
 	t.Parallel()
 	m := newMove(newSource(t, nil), newTarget(t, nil))
@@ -262,7 +263,7 @@ func TestMove_refusesDifferingCopy(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for range 2 { // nor when it is run again
+	for range 2 { // nor when the move is run again
 		if _, err := m.Run(t.Context()); problem.From(err).Code != "copy_differs" {
 			t.Fatalf("the move ended: %v", err)
 		}
@@ -281,7 +282,7 @@ func TestMove_refusesWrongBooks(t *testing.T) {
 	}
 }
 
-// The database that is named for the end of a move must be the one that it began with.
+// A move must end with the same target with which it began.
 func TestMove_refusesAnotherTarget(t *testing.T) {
 	t.Parallel()
 	m := newMove(newSource(t, nil), newTarget(t, nil))
@@ -305,7 +306,8 @@ func TestMove_refusesAnotherTarget(t *testing.T) {
 	moved(t, m)
 }
 
-// Two runs of a move, or two installations that move to one database, never end in two that can be served, or in a mixture.
+// Two runs of one move, or two installations that move to one database, never leave two databases that can be served,
+// or a mixture.
 func TestMove_concurrentRunsOneWins(t *testing.T) {
 	t.Parallel()
 	from, to := newSource(t, nil), newTarget(t, nil)
@@ -319,7 +321,7 @@ func TestMove_concurrentRunsOneWins(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	for _, m := range moves { // one at a time, what broke off goes on
+	for _, m := range moves { // one after another; an interrupted move continues
 		if _, err := m.Run(t.Context()); err != nil {
 			t.Log(err)
 		}
@@ -340,7 +342,7 @@ func TestMove_concurrentRunsOneWins(t *testing.T) {
 	}
 }
 
-// Without its target a move is abandoned on the operator's word alone.
+// An operator can abandon a move without a check of the target, for a target that no longer exists.
 func TestMove_abandonedWithoutTarget(t *testing.T) {
 	t.Parallel()
 	m := newMove(newSource(t, nil), newTarget(t, nil))

@@ -54,7 +54,7 @@ func TestFee_growsWithTheAmount(t *testing.T) {
 	})
 }
 
-// fee asks for a fee and its version.
+// fee returns a fee and the version of its plan.
 func fee(t *testing.T, s *Store, tenant string, p Product, channel string, amount money.Pesewas, at time.Time) (money.Pesewas, int64) {
 	t.Helper()
 	got, version, err := s.Fee(t.Context(), tenant, p, channel, amount, at)
@@ -99,9 +99,9 @@ func TestPlan_ofTheTenantFirst(t *testing.T) {
 			{a.ID, Collection, "TELECEL", 10_000, 100, first},
 			{b.ID, Payout, "MTN", 10_000, 100, own},
 			{b.ID, Payout, ChannelBank, 10_000, 800, own},
-			{b.ID, Payout, "TELECEL", 50, 100, own}, // a payout's fee may exceed its amount
+			{b.ID, Payout, "TELECEL", 50, 100, own}, // the fee of a payout may be larger than its amount
 			{b.ID, Collection, "MTN", 10_000, 50, own},
-			{b.ID, Collection, "MTN", 20, 20, own}, // a collection's may not
+			{b.ID, Collection, "MTN", 20, 20, own}, // the fee of a collection may not
 			{a.ID, Collection, "MTN", 5, 5, first},
 		} {
 			got, version := fee(t, s, c.tenant, c.product, c.channel, c.amount, start)
@@ -131,8 +131,8 @@ func TestPlan_startsAtItsTime(t *testing.T) {
 				t.Errorf("at %v: %d of version %d, want %d of %d", c.at, got, version, c.want, c.version)
 			}
 		}
-		// A correction from the same time on replaces what it corrects, and a
-		// plan set later for an earlier time does not reach past the next one.
+		// A plan from the same time on replaces the plan that it corrects. A plan that is set later for an earlier
+		// time ends when the next plan begins.
 		v3 := setPlan(t, d, s, a.ID, later, flat(3))
 		v4 := setPlan(t, d, s, a.ID, start.Add(time.Minute), flat(4))
 		if got, version := fee(t, s, a.ID, Payout, "MTN", 500, later); got != 3 || version != v3 {
@@ -141,7 +141,7 @@ func TestPlan_startsAtItsTime(t *testing.T) {
 		if got, version := fee(t, s, a.ID, Payout, "MTN", 500, start.Add(time.Minute)); got != 4 || version != v4 {
 			t.Errorf("between: %d of version %d", got, version)
 		}
-		// A plan without rules is free, and still the tenant's own.
+		// A plan without rules costs nothing. It is still the tenant's own plan, so the default does not apply.
 		setPlan(t, d, s, Default, time.Time{}, flat(9))
 		v5 := setPlan(t, d, s, a.ID, later.Add(time.Hour))
 		if got, version := fee(t, s, a.ID, Payout, "MTN", 500, later.Add(2*time.Hour)); got != 0 || version != v5 {

@@ -17,7 +17,7 @@ import (
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 
-// node makes a store with a clock of its own, as each node has.
+// node returns a store with a clock of its own, as each node has.
 func node(d *db.DB) (*Store, *clock.Clock) {
 	c := clock.NewManual(start)
 	return New(d, ledger.New(d, c, "n1"), c), c
@@ -100,7 +100,7 @@ func TestCreate_needsNameAndMode(t *testing.T) {
 	})
 }
 
-// An account's name looks like itself alone. One of an older release stays until it is changed.
+// An account's name must not look like another name. A name that an older release stored stays until it is changed.
 func TestName_lookAlikesAreRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
@@ -168,7 +168,7 @@ func TestUpdate_refusesInvalid(t *testing.T) {
 		if got, err := s.Get(t.Context(), made.ID); err != nil || got != made {
 			t.Errorf("%+v, %v", got, err)
 		}
-		for range 2 { // the second answer comes from memory
+		for range 2 { // the second answer comes from the cache
 			if _, err := s.Get(t.Context(), "nobody"); !problem.Is(err, problem.NotFound) {
 				t.Errorf("an unknown tenant: %v", err)
 			}
@@ -226,7 +226,7 @@ func TestStopPayouts_affectsOneTenant(t *testing.T) {
 		if got, err := s.Get(t.Context(), a.ID); err != nil || got.PayoutsStopped {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		for range 2 { // it may be stopped already
+		for range 2 { // payouts may be stopped already
 			write(t, d, func(tx *db.Tx) error { s.StopPayouts(tx, a.ID, "nobody"); return nil })
 		}
 		for id, want := range map[string]bool{a.ID: true, b.ID: false} {

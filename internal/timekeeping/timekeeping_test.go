@@ -30,7 +30,7 @@ func look(t *testing.T, k *Keeper) {
 	}
 }
 
-// A step is a row, once, and a process that starts later respects it.
+// A step of the clock is stored once as a row. A process that starts later takes it into account.
 func TestLook_storesSteps(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
@@ -48,7 +48,7 @@ func TestLook_storesSteps(t *testing.T) {
 		if age := later.Age(morning); age != time.Hour {
 			t.Errorf("for a later process a row from before the step is %v old", age)
 		}
-		for range 100 { // a clock that is set all the time fills no table
+		for range 100 { // a clock that is set all the time must not fill the table
 			c.Set(time.Hour)
 			c.Advance(LookEvery)
 			look(t, k)
@@ -59,7 +59,7 @@ func TestLook_storesSteps(t *testing.T) {
 	})
 }
 
-// A step that comes right after another, or whose row could not be written, becomes a row at a later look.
+// A step right after another, or one whose row could not be written, is stored at a later look.
 func TestLook_storesAStepLater(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
@@ -93,7 +93,7 @@ func TestLook_storesAStepLater(t *testing.T) {
 	})
 }
 
-// A node whose clock is far from PostgreSQL's takes no money until it is right again.
+// A node whose clock differs much from PostgreSQL's accepts no money until the clock is right again.
 func TestGuard_farFromTheServer(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.Postgres)
@@ -120,9 +120,9 @@ func TestGuard_farFromTheServer(t *testing.T) {
 	}
 }
 
-// TestGuard_behindTheNewestRow: on SQLite a clock behind the newest row stops money until it has caught up, or an operator
-// accepts it. That holds for a clock that was set back before the start, and while the server runs. An acceptance holds after
-// a restart, for the rows of before it alone.
+// TestGuard_behindTheNewestRow: on SQLite a clock behind the newest row stops money until it has caught up, or an
+// operator accepts it. That holds if the clock was set back before the start or while the server runs. An acceptance
+// is still valid after a restart, but only for rows from before it.
 func TestGuard_behindTheNewestRow(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T, d *db.DB, o Options) (*clock.Clock, *Keeper){
@@ -175,8 +175,8 @@ func TestGuard_behindTheNewestRow(t *testing.T) {
 	}
 }
 
-// TestGuard_aStepWithoutRows: on SQLite a clock that was set forward and back again is right. It stops money only where
-// rows were written meanwhile.
+// TestGuard_aStepWithoutRows: on SQLite a clock was set forward and back again. It stops money only if rows were
+// written in between.
 func TestGuard_aStepWithoutRows(t *testing.T) {
 	t.Parallel()
 	d, c, newest := dbtest.Open(t, db.SQLite), clock.NewManual(morning), morning
@@ -202,8 +202,8 @@ func TestGuard_aStepWithoutRows(t *testing.T) {
 	}
 }
 
-// TestLook_stepsOfOthers: a node respects a step that another one stored while it runs. A key that one of them answers as a
-// repeat is none that the other forgot.
+// TestLook_stepsOfOthers: a node takes into account a step that another node stores while it runs. If one node still
+// answers an idempotency key as a repeat, no other node has forgotten the key.
 func TestLook_stepsOfOthers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		one, two := clock.NewManual(morning), clock.NewManual(morning)
@@ -222,7 +222,8 @@ func TestLook_stepsOfOthers(t *testing.T) {
 	})
 }
 
-// TestStart_ownSteps: after a restart a node knows what its clock was set forward by, also in steps that made one row.
+// TestStart_ownSteps: after a restart a node knows by how much its clock was set forward, even if one row stores
+// several steps.
 func TestStart_ownSteps(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
@@ -245,7 +246,7 @@ func TestStart_ownSteps(t *testing.T) {
 	})
 }
 
-// TestCheck_refusesACommand: a command looks at the clock once, as a server does all the time.
+// TestCheck_refusesACommand: a command checks the clock once, as a server does all the time.
 func TestCheck_refusesACommand(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		right := morning
@@ -275,7 +276,7 @@ func TestCheck_refusesACommand(t *testing.T) {
 	})
 }
 
-// In development the clock is moved on purpose, and stops nothing.
+// In development the clock is moved on purpose, so it never stops money.
 func TestGuard_notInDevelopment(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
@@ -288,7 +289,8 @@ func TestGuard_notInDevelopment(t *testing.T) {
 	})
 }
 
-// A step forward that was undone does not count for a later process until its time comes: no key would end before that.
+// A step forward that was undone does not count for a later process until the clock reaches its time. Otherwise
+// idempotency keys would never end before that.
 func TestStart_undoneStep(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
