@@ -93,7 +93,7 @@ func TestKeyFile_createdOnce(t *testing.T) {
 	}
 }
 
-// TestTags_matchTheParser holds the tags to what the command line library makes of them.
+// TestTags_matchTheParser checks that the command line library reads the tags as we intend.
 func TestTags_matchTheParser(t *testing.T) {
 	t.Setenv("MAKOLA_TRUSTED_PROXIES", "10.0.0.0/8,fd00::/8")
 	t.Setenv("MAKOLA_MTN_COLLECTION_KEY", "abc")
@@ -125,7 +125,7 @@ func TestTags_matchTheParser(t *testing.T) {
 }
 
 func TestFolder_default(t *testing.T) {
-	t.Setenv("MAKOLA_DATA", "") // and back at the end
+	t.Setenv("MAKOLA_DATA", "") // restores the variable at the end
 	if err := os.Unsetenv("MAKOLA_DATA"); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestMode_publicListenerIsProduction(t *testing.T) {
 	}
 }
 
-// drawn is a master key as an operator makes one.
+// drawn returns a master key as an operator creates one.
 func drawn(t *testing.T) Secret {
 	t.Helper()
 	sum := sha256.Sum256([]byte("as good as random"))
@@ -180,7 +180,7 @@ func drawn(t *testing.T) Secret {
 	return secret
 }
 
-// A credential that moves live money makes a production server, wherever it listens.
+// A server with a credential for live money is a production server, on whatever address it listens.
 func TestMode_liveCredentialsAreProduction(t *testing.T) {
 	local := Server{Environment: "development", Listen: "127.0.0.1:8080", MetricsListen: "off"}
 	for want, change := range map[string]func(*Server){
@@ -199,7 +199,7 @@ func TestMode_liveCredentialsAreProduction(t *testing.T) {
 	}
 }
 
-// What was not said is what suits the mode.
+// A setting that is not given has the default of the mode.
 func TestMode_defaults(t *testing.T) {
 	local, live := Server{Listen: "127.0.0.1:1", MetricsListen: "off"}, Server{Environment: "production"}
 	if local.PerMinute() != 0 || local.Notice() != 0 || live.PerMinute() != 60_000 || live.Notice() != 10*time.Second {
@@ -212,7 +212,7 @@ func TestMode_defaults(t *testing.T) {
 	}
 }
 
-// What production refuses although it is set.
+// Production refuses these settings although they are given.
 func TestProduction_refusesUnsafeSettings(t *testing.T) {
 	whole := Server{Environment: "production", Listen: "127.0.0.1:1", Secret: drawn(t), PublicURL: "https://pay.example",
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fc00::/7")},
@@ -259,7 +259,7 @@ func TestProduction_refusesUnsafeSettings(t *testing.T) {
 	}
 }
 
-// A key file that others can read is no secret.
+// A key file that others can read is refused.
 func TestKeyFile_refusesReadableByOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "master.key")
 	if CheckSecretFile(path) == nil {
@@ -301,7 +301,7 @@ func TestSettings_allErrorsListed(t *testing.T) {
 	}
 }
 
-// A proxy's URL that cannot be used is named by its setting and not repeated: it may hold a password.
+// If the URL of a proxy is unusable, the error names its setting but not the URL, which may contain a password.
 func TestEgress_keepsThePassword(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []Credential{"http://ama:hunter2@proxy.example", "ama:hunter2@proxy.example:3128", "http://ama:hunter2@proxy.example:3128/x"} {
@@ -333,8 +333,8 @@ func TestReply_isStatusAndCode(t *testing.T) {
 	}
 }
 
-// TestHubtel_needsAPublicURL that leads here from outside: without a callback URL
-// it refuses every order.
+// TestHubtel_needsAPublicURL: the public URL must be reachable from outside, because Hubtel refuses every order
+// without a callback URL.
 func TestHubtel_needsAPublicURL(t *testing.T) {
 	t.Parallel()
 	server := Server{Hubtel: Hubtel{ClientID: "x", ClientSecret: "y", POSSales: "1"}}
@@ -350,7 +350,8 @@ func TestHubtel_needsAPublicURL(t *testing.T) {
 	}
 }
 
-// A secret is read of a regular file alone, and a large file is refused. A link is followed: platforms mount secrets by links.
+// A secret is read only from a regular file of limited size. A link is followed, because platforms provide secrets as
+// links.
 func TestReadSecretFile_regularFilesAlone(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "key"), filepath.Join(folder, "link")
@@ -392,7 +393,7 @@ func TestReadSecretFile_regularFilesAlone(t *testing.T) {
 	}
 }
 
-// Production refuses each file with a secret that others can read, and names the setting.
+// Production refuses each secret file that others can read, and names its setting.
 func TestMissing_namesReadableSecretFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(path, []byte("[]"), 0o644); err != nil {

@@ -2,7 +2,7 @@ package config
 
 import "testing"
 
-// A limit of a provider is read as it is written, and nothing else is.
+// The limit of a provider is read in the form in which it is written. No other form is accepted.
 func TestProviderLimit_text(t *testing.T) {
 	var l ProviderLimit
 	if err := l.UnmarshalText([]byte("paystack:disburse_wallet:MTN:1.00-5000.00")); err != nil || l != (ProviderLimit{"paystack", "disburse_wallet", "MTN", 100, 500_000}) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// ringOf is a ring of keys that are each of one byte, the active one first.
+// ringOf returns a ring of keys, the active one first. All bytes of a key are the same.
 func ringOf(t *testing.T, fills ...byte) Secret {
 	t.Helper()
 	var words []string
@@ -24,7 +24,7 @@ func ringOf(t *testing.T, fills ...byte) Secret {
 	return s
 }
 
-// A reference that changed with a rotation would pay a repeated request twice.
+// Derived values do not change in a rotation, because a repeated request with a changed reference would pay twice.
 func TestRing_rotationKeepsDerivedValues(t *testing.T) {
 	first := ringOf(t, 1)
 	want := first.Derive("payments/provider-reference")
@@ -76,7 +76,7 @@ func TestRing_sealedValueNamesItsKey(t *testing.T) {
 	}
 }
 
-// Servers of before the ring go on beside those of this program until the first rotation.
+// Until the first rotation, servers from before the ring can run beside those of this program.
 func TestRing_firstKeyIsCompatible(t *testing.T) {
 	s := ringOf(t, 1)
 	block, err := aes.NewCipher(s.Derive("use"))

@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// smpp is what the command line makes of flags.
+// smpp returns what the command line makes of flags.
 func smpp(t *testing.T, flags ...string) SMPP {
 	t.Helper()
 	var server Server

@@ -23,10 +23,10 @@ var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
 const (
 	telecel msisdn.MSISDN = "233201234567"
-	bank    string        = "040100" // one that hubtel reaches
+	bank    string        = "040100" // a bank that hubtel can pay
 )
 
-// rail is a provider that gives one answer to every question.
+// rail is a provider that gives the same answer to every request.
 type rail struct {
 	outcome provider.Outcome
 	name    string
@@ -57,7 +57,7 @@ func (r *rail) BundleStatus(context.Context, provider.StatusRequest) provider.Ou
 	panic("a lookup follows nothing")
 }
 
-// answers sets what a rail answers from now on.
+// answers sets the answer of a rail.
 func (r *rail) answers(o provider.Outcome, name string, offers ...provider.Offer) {
 	*r = rail{outcome: o, name: name, offers: offers}
 }
@@ -69,7 +69,8 @@ var (
 	oneGiga  = provider.Offer{Display: "1GB", Value: "data_1", Amount: 10 * money.Cedi}
 )
 
-// fixture has two tenants and two rails: the first serves everything, the second the names of MTN's wallets, before it.
+// fixture has two tenants and two rails. For names of MTN's wallets the second rail comes first; the first rail
+// serves everything.
 type fixture struct {
 	*Lookups
 	t             *testing.T
@@ -125,7 +126,7 @@ func (f *fixture) bank(code string) string {
 	return all.Banks[i].ID
 }
 
-// offered gives the one package that telecel is offered.
+// offered returns the only package that telecel is offered.
 func (f *fixture) offered() Offer {
 	f.t.Helper()
 	f.first.answers(accepted, "AKOSUA TEST", oneGiga)
@@ -136,7 +137,7 @@ func (f *fixture) offered() Offer {
 	return all[0]
 }
 
-// refused says that err is of a kind and blames the fields.
+// refused checks the kind of err and the fields that it names.
 func (f *fixture) refused(what string, err error, kind problem.Kind, fields ...string) {
 	f.t.Helper()
 	if !problem.Is(err, kind) || !slices.Equal(problem.From(err).FieldNames(), fields) {
@@ -235,7 +236,7 @@ func TestOffers_havePriceAndID(t *testing.T) {
 	})
 }
 
-// A clock that is set back keeps no price for longer than an hour.
+// If the clock is set back, no price is kept for longer than an hour.
 func TestOffer_clockSetBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

@@ -12,14 +12,14 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// payer is a rail that pays out and has names by its own codes.
+// payer is a rail that pays out and returns names for its own bank codes.
 type payer struct {
 	provider.Disburser
 	rail
 }
 
-// The name of a bank account comes from the rail that pays, by its own code, in the order of the route of payouts. Names
-// have a route of their own, which counts for lookups alone.
+// The name of a bank account comes from the rail that pays it, by that rail's bank code, in the order of the route of
+// payouts. The separate route of names counts only for lookups.
 func TestPayeeName_fromThePayingRail(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Numbers are accepted as people write, dial and copy them.
+// Numbers are accepted in every form in which people write, dial and copy them.
 func TestParse_acceptsEveryWrittenForm(t *testing.T) {
 	for _, in := range []string{
 		"0241234567", "233241234567", "+233241234567", "241234567", " 024 123 4567 ", "024-123-4567", "+233 24-123-4567", "+ 233241234567",
@@ -28,14 +28,14 @@ func TestParse_acceptsEveryWrittenForm(t *testing.T) {
 			t.Errorf("ParseCell(%q) = %q, %v", in, m, err)
 		}
 	}
-	// Nine digits that begin like the country code are the closed 023 range.
+	// Nine digits that begin with 233, like the country code, are a number of the closed 023 range.
 	if m, err := Parse("233123456"); err != nil || m != "233233123456" {
 		t.Errorf("nine digits: %q, %v", m, err)
 	}
 }
 
-// Letters, other countries, other digits, two numbers and numbers of a wrong
-// length are refused everywhere.
+// These are refused everywhere: letters, other countries, digits of other scripts, two numbers, and numbers of a
+// wrong length.
 func TestParse_refusesInvalid(t *testing.T) {
 	for _, in := range []string{
 		"", "0", "+", "()", "tel:", "024123456", "02412345678", "0302123456", "+0241234567", "+241234567", "+233123456", "+00233241234567",
@@ -55,7 +55,7 @@ func TestParse_refusesInvalid(t *testing.T) {
 	}
 }
 
-// What only a spreadsheet makes of a number is accepted from files alone.
+// Forms that only a spreadsheet makes of a number are accepted only from files.
 func TestParseCell_acceptsSpreadsheetForms(t *testing.T) {
 	for _, in := range []string{
 		"'0241234567", "\u2019233241234567", "\u20180241234567", `="0241234567"`, `="+233 24 123 4567"`, "233241234567.0", "233241234567.00", "241234567.0",
@@ -72,8 +72,8 @@ func TestParseCell_acceptsSpreadsheetForms(t *testing.T) {
 	}
 }
 
-// A number whose digits a spreadsheet rounded away is never completed with
-// zeros, and a fraction never becomes a digit.
+// If a spreadsheet rounded away the last digits of a number, zeros never replace them. A fraction never becomes a
+// digit.
 func TestParse_neverAddsDigits(t *testing.T) {
 	for _, in := range []string{"2.33241E+11", "2.33E+11", "2E+11", "2.3324123456789E+11", "2.4123456E+08"} {
 		if m, err := ParseCell(in); !errors.Is(err, ErrShortened) {
@@ -90,9 +90,9 @@ func TestParse_neverAddsDigits(t *testing.T) {
 	}
 }
 
-// TestParse_knowsTheNumberingPlan holds Parse to Google's library: each Ghanaian
-// mobile number that it knows is ours, in the same form. Parse accepts more,
-// because new ranges open before a release knows them.
+// TestParse_knowsTheNumberingPlan compares Parse with Google's library. Parse accepts every Ghanaian mobile number
+// that the library knows, in the same form. Parse accepts more, because new ranges open before a release of the
+// library knows them.
 func TestParse_knowsTheNumberingPlan(t *testing.T) {
 	shapes := []string{"0", "233", "+233", "", "00233", "2330", "+233 (0)", "tel:+233"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -110,8 +110,8 @@ func TestParse_knowsTheNumberingPlan(t *testing.T) {
 	})
 }
 
-// Any text without letters and with ten digits or more, made of what people put
-// between digits, is the number that Google's library reads, or refused.
+// For texts with ten digits or more, no letters, and the separators that people write, Parse returns the number that
+// Google's library reads, or refuses the text.
 func TestParse_agreesWithALibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		agree(t, strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 16).Draw(t, "text"), ""))
@@ -123,7 +123,7 @@ var pieces = []string{
 	"\u200e", "\u202a", "\u202c", "\u200b",
 }
 
-// FuzzParse holds Parse to Google's library and to its own forms.
+// FuzzParse compares Parse with Google's library, and checks the form of its results.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"0241234567", "+233 24 123 4567", "233", "abc", "+", "+233 (0)24.123.4567", "tel:0241234567", "\u202a00233241234567\u202c", "2330241234567",
@@ -150,7 +150,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzParseCell holds that a cell's number has no digit that the cell lacks.
+// FuzzParseCell checks that the number of a cell has no digit that the cell lacks.
 func FuzzParseCell(f *testing.F) {
 	for _, s := range []string{"'0241234567", `="0241234567"`, "233241234567.0", "2.33241234567E+11", "2.33241E+11", "0241234567"} {
 		f.Add(s)
@@ -176,8 +176,8 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// agree compares Parse with Google's library where the text holds no letters and
-// ten digits or more. The library does not read format characters.
+// agree compares Parse with Google's library if the text has no letters and ten digits or more. The library cannot
+// read format characters.
 func agree(t failer, s string) {
 	digits := 0
 	visible := strings.Map(func(r rune) rune {
@@ -204,15 +204,14 @@ func agree(t failer, s string) {
 	}
 }
 
-// onlyDialled reports whether a text holds digits alone, behind one plus or
-// none. The library takes two zeros behind the country code, which nobody dials.
+// onlyDialled reports whether a text has only digits, after at most one plus. Two zeros after the country code are
+// excluded: the library accepts them, but nobody dials them.
 func onlyDialled(s string) bool {
 	s = strings.TrimPrefix(s, "+")
 	return len(s) <= maxLength && strings.Trim(s, "0123456789") == "" && !strings.Contains(s, "23300")
 }
 
-// isMobile reports whether Google's library knows a text as a Ghanaian mobile
-// number.
+// isMobile reports whether Google's library accepts a text as a Ghanaian mobile number.
 func isMobile(s string) bool {
 	number, err := phonenumbers.Parse(s, "GH")
 	return err == nil && phonenumbers.IsValidNumberForRegion(number, "GH") && phonenumbers.GetNumberType(number) == phonenumbers.MOBILE

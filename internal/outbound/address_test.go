@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Addresses go out as browsers send them.
+// URLs are encoded as browsers encode them.
 func TestEncodeURL_encodesAsBrowsersDo(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://shop.example":                                "https://shop.example",
@@ -42,8 +42,7 @@ func TestEncodeURL_encodesAsBrowsersDo(t *testing.T) {
 	}
 }
 
-// A host that no resolver can look up is refused, and so is one whose letters
-// turn into other parts of an address.
+// A host is refused if no resolver can look it up, or if its letters would turn into other parts of a URL.
 func TestEncodeURL_refusesBadHosts(t *testing.T) {
 	for _, host := range []string{"b\u00fc cher", "b\u00fccher_.example", "\u2100.example", "\u200b", "a\u0308..example", "%zz.example", "b\u00fc%2fcher", "xn--\u00fc.example"} {
 		if got, err := EncodeURL("https://" + host + "/"); !errors.Is(err, ErrHost) {
@@ -55,7 +54,7 @@ func TestEncodeURL_refusesBadHosts(t *testing.T) {
 	}
 }
 
-// FuzzEncodeURL holds that encoding is done once and gives what net/url sends.
+// FuzzEncodeURL checks that net/url sends an encoded URL in ASCII, and that a second encoding changes nothing.
 func FuzzEncodeURL(f *testing.F) {
 	for _, s := range []string{"https://shop.example/a%2Fb/Akɔsua?x=ɔ'#y", "https://bücher.example:8443/{}|", "https://[::1]/"} {
 		f.Add(s)

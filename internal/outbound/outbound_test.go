@@ -20,10 +20,10 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// patience bounds what a test waits for; nothing waits for it to pass.
+// patience bounds each wait of a test. No test waits for it to pass.
 const patience = 3 * time.Minute
 
-// newClient gives a client that counts the connections it opened.
+// newClient returns a client and the number of connections that it opened.
 func newClient(t *testing.T, change func(*Options)) (*Client, *atomic.Int64) {
 	t.Helper()
 	opened := new(atomic.Int64)
@@ -52,8 +52,8 @@ func post(t *testing.T, ctx context.Context, address string) *http.Request {
 	return r
 }
 
-// speaker is a server that answers each request on a connection with the next
-// of the texts, and hangs up after the last.
+// speaker is a server that answers each request on a connection with the next of the texts. After the last it closes
+// the connection.
 func speaker(t *testing.T, texts ...string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -119,7 +119,7 @@ func TestConnection_isReused(t *testing.T) {
 	}
 }
 
-// TestConnection_notReusedInDoubt when anything about it is in doubt.
+// TestConnection_notReusedInDoubt: a connection is not used again if anything about it is in doubt.
 func TestConnection_notReusedInDoubt(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
@@ -137,7 +137,7 @@ func TestConnection_notReusedInDoubt(t *testing.T) {
 		"a torn body of no length": {"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\nzz\r\n", 202, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The second answer is to whom speaks again on the connection.
+			// The client would get the second answer only if it used the connection again.
 			address := speaker(t, c.answer, "HTTP/1.1 500 Wrong\r\nContent-Length: 0\r\n\r\n")
 			client, opened := newClient(t, nil)
 			for range 2 {
@@ -161,9 +161,9 @@ func TestResponse_afterInformational(t *testing.T) {
 	}
 }
 
-// TestConnection_closedIsNotWritten: the other side hung up while neither spoke.
+// TestConnection_closedIsNotWritten: the other side closed an idle connection.
 func TestConnection_closedIsNotWritten(t *testing.T) {
-	address := speaker(t, accepted) // one request a connection, without saying so
+	address := speaker(t, accepted) // the server closes each connection after one request without announcing it
 	c, opened := newClient(t, nil)
 	for i := range 3 {
 		if a := c.Do(post(t, t.Context(), address), patience); a.Err != nil || a.Status != 202 {
@@ -207,7 +207,7 @@ func TestResponse_lostHasItsCause(t *testing.T) {
 	if a := c.Do(post(t, t.Context(), server.URL+"/torn"), patience); a.Err == nil || !a.Written || a.Status != 200 || string(a.Body) != "half" {
 		t.Errorf("torn: %+v", a)
 	}
-	// With more time until it is enough to write the request in.
+	// The time is doubled until it is enough to write the request.
 	for enough, written := time.Millisecond, false; !written; enough *= 2 {
 		a := c.Do(post(t, t.Context(), server.URL+"/silent"), enough)
 		if written = a.Written; !errors.Is(a.Err, ErrTimeout) {
@@ -228,7 +228,7 @@ func TestResponse_lostHasItsCause(t *testing.T) {
 	}
 }
 
-// tellingConn tells when something was written.
+// tellingConn calls written when something was written.
 type tellingConn struct {
 	net.Conn
 	written func()
@@ -239,7 +239,7 @@ func (c *tellingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestBody_hasItsOwnTimeout: the status counts though the body never ends.
+// TestBody_hasItsOwnTimeout: the status counts although the body never ends.
 func TestBody_hasItsOwnTimeout(t *testing.T) {
 	silent := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -255,8 +255,8 @@ func TestBody_hasItsOwnTimeout(t *testing.T) {
 	}
 }
 
-// TestSlots_arePerHost: callers wait for a slot, no longer than they have time, and one
-// host's do not wait for another's.
+// TestSlots_arePerHost: callers wait for a slot until their time ends. Callers for one host do not wait for those for
+// another.
 func TestSlots_arePerHost(t *testing.T) {
 	var under, most atomic.Int64
 	release := make(chan struct{})
@@ -296,7 +296,7 @@ func TestSlots_arePerHost(t *testing.T) {
 	}
 }
 
-// TestHosts_idleAreForgotten of hosts that are not spoken with any more.
+// TestHosts_idleAreForgotten: hosts that are no longer used are forgotten.
 func TestHosts_idleAreForgotten(t *testing.T) {
 	c, _ := newClient(t, func(o *Options) { o.KeptFor = time.Millisecond })
 	for range 5 {
@@ -324,7 +324,7 @@ func TestConnections_idleLimit(t *testing.T) {
 			}
 		}
 	}
-	if c.kept != 2 || opened.Load() != 4 { // the third host's is opened each time
+	if c.kept != 2 || opened.Load() != 4 { // each connection to the third host is a new one
 		t.Errorf("%d kept, %d opened", c.kept, opened.Load())
 	}
 	c.Close()
@@ -350,8 +350,8 @@ func TestDial_addresses(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever a server says, an exchange ends, keeps its bounds, and
-// does not leave a connection in doubt behind.
+// FuzzAnswers: whatever a server answers, the exchange ends within its bounds and keeps no connection that is in
+// doubt.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(accepted))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: y\r\n\r\n"))

@@ -37,7 +37,7 @@ type connector struct {
 
 const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 
-// establish answers as proxies do.
+// establish answers as a usual proxy does.
 func establish(conn net.Conn, _ *http.Request) bool {
 	_, err := io.WriteString(conn, established)
 	return err == nil
@@ -80,7 +80,7 @@ func (c *connector) serve(conn net.Conn) {
 	if !c.answer(conn, r) {
 		return
 	}
-	// Names of tests lead to loopback, whatever they are.
+	// In tests every name leads to loopback.
 	_, port, _ := net.SplitHostPort(r.Host)
 	target, err := net.Dial("tcp", "127.0.0.1:"+port)
 	if err != nil {
@@ -125,7 +125,7 @@ func newProxy(t *testing.T, raw string, log io.Writer, exceptions ...string) *Pr
 	return p
 }
 
-// through makes a client use a proxy, and trust a server under the name shop.example.
+// through makes a client use a proxy and trust a server under the name shop.example.
 func through(p *Proxy, server *httptest.Server) func(*Options) {
 	return func(o *Options) {
 		o.Dial = p.Dial(o.Dial)
@@ -142,7 +142,7 @@ func example(server *httptest.Server) string {
 	return u.Scheme + "://example.com:" + u.Port() + "/"
 }
 
-// A request goes by a tunnel to the name, with TLS inside it, and the tunnel serves the next requests.
+// A request goes through a tunnel to the name, with TLS inside. Later requests use the same tunnel.
 func TestProxy_tunnelsAreKept(t *testing.T) {
 	for name, serve := range map[string]func(http.Handler) *httptest.Server{"http": httptest.NewServer, "https": httptest.NewTLSServer} {
 		for _, secure := range []bool{false, true} {
@@ -198,7 +198,8 @@ func TestProxy_tunnelsAreKept(t *testing.T) {
 	}
 }
 
-// Wherever the way to a tunnel breaks, no byte of the request has left, though those of CONNECT have.
+// If the connection breaks at any point before the tunnel is open, no byte of the request was sent, although CONNECT
+// was.
 func TestProxy_failureSendsNoByte(t *testing.T) {
 	var served atomic.Int64
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) })
@@ -215,7 +216,7 @@ func TestProxy_failureSendsNoByte(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  func(net.Conn, *http.Request) bool
 		address string
-		reason  string // in the error; empty: the proxy is not at fault
+		reason  string // text in the error; empty: the error does not blame the proxy
 	}{
 		"closed before its answer": {says(""), secure, "no answer of it"},
 		"closed in its answer":     {says("HTTP/1.1 200 Conn"), secure, "no answer of it"},
@@ -283,7 +284,7 @@ func TestProxy_failureSendsNoByte(t *testing.T) {
 	})
 }
 
-// Once the request was written into a tunnel, a break is no proof of anything.
+// If a tunnel breaks after the request was written into it, the outcome is unknown.
 func TestProxy_brokenTunnelIsUnknown(t *testing.T) {
 	var proxy *connector
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -306,7 +307,7 @@ func TestProxy_brokenTunnelIsUnknown(t *testing.T) {
 			t.Errorf("%q: %+v", path, a)
 		}
 	}
-	// A tunnel that broke while it was idle is not written to.
+	// If a tunnel broke while it was idle, no request is written to it.
 	if a := client.Do(post(t, t.Context(), address+"kept"), patience); a.Err != nil {
 		t.Fatalf("%+v", a)
 	}
@@ -324,7 +325,7 @@ func TestProxy_brokenTunnelIsUnknown(t *testing.T) {
 	}
 }
 
-// The proxy's own text is in the log alone, without the credentials that it repeats.
+// The proxy's own text appears only in the log, without the credentials that it repeats.
 func TestProxy_logsWithoutCredentials(t *testing.T) {
 	pair := base64.StdEncoding.EncodeToString([]byte("ama:hunter2!"))
 	proxy := newConnector(t, nil, func(conn net.Conn, _ *http.Request) bool {
@@ -394,7 +395,7 @@ func TestProxy_exceptions(t *testing.T) {
 	}
 }
 
-// A URL that is no proxy's is refused, and not repeated.
+// A URL that cannot be a proxy's is refused, and the error does not contain it.
 func TestNewProxy_refusesOtherURLs(t *testing.T) {
 	for raw, address := range map[string]string{
 		"http://proxy.example:3128": "proxy.example:3128", "https://ama:secret@proxy.example:3129/": "proxy.example:3129",
@@ -421,7 +422,7 @@ func TestNewProxy_refusesOtherURLs(t *testing.T) {
 	}
 }
 
-// FuzzTunnel: whatever a proxy answers, a tunnel is opened after a status 2xx alone, with nothing behind it.
+// FuzzTunnel: whatever a proxy answers, a tunnel is opened only after a status 2xx with nothing after its head.
 func FuzzTunnel(f *testing.F) {
 	for _, seed := range []string{established, "HTTP/1.1 407 X\r\n\r\n", "HTTP/1.1 100 C\r\n\r\n" + established, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 204 \r\nTransfer-Encoding: chunked\r\n\r\n"} {
 		f.Add([]byte(seed))

@@ -20,10 +20,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// mostHeap is how much memory a table may have at any moment, whatever its file holds.
+// mostHeap is the maximum memory that a table may use at any moment, whatever its file contains.
 const mostHeap = 8 << 20
 
-// liveHeap gives the bytes in use.
+// liveHeap returns the bytes in use.
 func liveHeap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -31,7 +31,7 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// oneHundredThousand makes a file of MaxRows rows.
+// oneHundredThousand returns a file with MaxRows rows.
 func oneHundredThousand(t *testing.T, workbook bool) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -59,7 +59,7 @@ func oneHundredThousand(t *testing.T, workbook bool) []byte {
 	return out.Bytes()
 }
 
-// 100,000 rows are read in bounded memory: while the columns are chosen and while the rows are used.
+// 100,000 rows are read in bounded memory, both while the columns are chosen and while the rows are used.
 func TestTable_memory(t *testing.T) {
 	for name, workbook := range map[string]bool{"CSV": false, "XLSX": true} {
 		file := oneHundredThousand(t, workbook)
@@ -99,7 +99,7 @@ func TestTable_memory(t *testing.T) {
 	}
 }
 
-// A workbook that unpacks to very much is refused before it does.
+// A workbook that is very large when unpacked is refused before it is unpacked.
 func TestOpen_bombs(t *testing.T) {
 	part := func(name, text string) []byte {
 		all := parts(heading)
@@ -140,7 +140,7 @@ func TestOpen_bombs(t *testing.T) {
 	}
 }
 
-// declared makes a workbook whose sheet is 1,000,000 spaces, and says that it has another size.
+// declared returns a workbook whose sheet is 1,000,000 spaces, but declares another size.
 func declared(t *testing.T, size uint64) []byte {
 	t.Helper()
 	text := parts("")
@@ -188,7 +188,7 @@ func declared(t *testing.T, size uint64) []byte {
 	return out.Bytes()
 }
 
-// FuzzOpen reads any file: it ends in rows or in a refusal, never in a panic or in an error of the machine.
+// FuzzOpen reads any file. The result is rows or a refusal, never a panic or an internal error.
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte("phone,name\n0241000001,\"Ama\n"))
 	f.Add([]byte("sep=;\nphone;name\n=\"0241000001\";Ama\n"))
@@ -202,7 +202,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzSheetXML reads any sheet in a sound workbook, which FuzzOpen seldom gets to: archives have checksums.
+// FuzzSheetXML reads any sheet in a valid workbook. FuzzOpen seldom gets so far, because archives have checksums.
 func FuzzSheetXML(f *testing.F) {
 	f.Add(`<row r="2" hidden="1"><c r="A2" t="s"><v>1</v></c><c r="C2" t="e"><v>#N/A</v></c></row>`)
 	f.Add(`<row><c t="inlineStr"><is><r><t>a</t></r></is></c><c><f>1</f><v>2.5E+3</v></c><c s="1"><v>59.5</v></c></row>`)
@@ -213,7 +213,7 @@ func FuzzSheetXML(f *testing.F) {
 	})
 }
 
-// FuzzSameTable reads one table as CSV and as XLSX: the rows are the same.
+// FuzzSameTable reads one table as CSV and as XLSX. The rows must be equal.
 func FuzzSameTable(f *testing.F) {
 	f.Add("0241000001\tAma\n\n0241000002\t=\"x\"\tkofi@example.com\n")
 	f.Add(" 0241000003 \t_x0041_ \"quoted\", and; so on\n'\t\t\n")

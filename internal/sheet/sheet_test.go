@@ -22,14 +22,15 @@ import (
 
 var phone = regexp.MustCompile(`^'?(0|\+?233)?[25][0-9]{8}(\.0)?$`)
 
-// people is a form such as that of contacts.
+// people is a form like that for contacts.
 var people = Form{Fields: []Field{
 	{Name: "phone_number", Required: true, Looks: phone.MatchString, Headings: []string{"phone", "phone no", "mobile number", "mobile phone", "phone 1 value", "number", "contact"}},
 	{Name: "first_name", Headings: []string{"name"}},
 	{Name: "email"},
 }}
 
-// read gives the rows of a file as texts: line, phone number and name; bad rows as their line and a question mark.
+// read returns the rows of a file as texts with line, phone number and name. A bad row is its line and a question
+// mark.
 func read(t testing.TB, file []byte, o Options) (rows []string, report Report, err error) {
 	t.Helper()
 	f, err := Open(bytes.NewReader(file))
@@ -79,7 +80,7 @@ func utf16Text(t *testing.T, order unicode.Endianness, mark unicode.BOMPolicy, t
 	return out
 }
 
-// A text is read whatever program wrote it.
+// A text file is read whatever program wrote it.
 func TestTable_textForms(t *testing.T) {
 	t.Parallel()
 	latin, err := charmap.Windows1252.NewEncoder().String("phone,name\n0241000001,Zoé\n")
@@ -121,7 +122,8 @@ func TestTable_textForms(t *testing.T) {
 	}
 }
 
-// A column is found by any of its headings; of several the one with the most numbers is taken, and the choice is reported.
+// A column is found by any of its headings. If several columns match, the one with the most numbers is taken, and the
+// choice is reported.
 func TestTable_headings(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]struct {
@@ -148,7 +150,7 @@ func TestTable_headings(t *testing.T) {
 	}
 }
 
-// zipped makes an archive of parts.
+// zipped returns an archive of parts.
 func zipped(t testing.TB, parts map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -168,7 +170,7 @@ func zipped(t testing.TB, parts map[string]string) []byte {
 	return out.Bytes()
 }
 
-// parts are those of a workbook with one sheet.
+// parts returns the parts of a workbook with one sheet.
 func parts(sheet string) map[string]string {
 	const relation = `<Relationship Id="%s" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/%s" Target="%s"/>`
 	return map[string]string{
@@ -187,7 +189,7 @@ func workbookOf(t testing.TB, sheet string) []byte { return zipped(t, parts(shee
 
 const heading = `<row><c t="s"><v>0</v></c><c t="inlineStr"><is><t>Name</t></is></c></row>`
 
-// A cell of a workbook is its stored value; what a spreadsheet has damaged is refused.
+// The value of a workbook's cell is its stored value. A value that a spreadsheet has damaged is refused.
 func TestTable_storedValues(t *testing.T) {
 	t.Parallel()
 	for cell, want := range map[string]string{
@@ -222,7 +224,7 @@ func TestTable_storedValues(t *testing.T) {
 	}
 }
 
-// What a person may not have seen is counted: hidden rows, other sheets, cells with errors.
+// The report counts what a person may not have seen: hidden rows, other sheets, and cells with errors.
 func TestTable_report(t *testing.T) {
 	t.Parallel()
 	book := excelize.NewFile()
@@ -235,7 +237,7 @@ func TestTable_report(t *testing.T) {
 	_, _ = book.NewSheet("First")
 	_ = book.SetCellValue("Old", "A1", "0241000009")
 	_ = book.SetRowVisible("Sheet1", 4, false)
-	_ = book.MoveSheet("First", "Sheet1") // empty: the next one is read
+	_ = book.MoveSheet("First", "Sheet1") // this sheet is empty, so the next one is read
 	var out bytes.Buffer
 	if err := book.Write(&out); err != nil {
 		t.Fatal(err)
@@ -256,7 +258,7 @@ func TestTable_report(t *testing.T) {
 	}
 }
 
-// A file that is no table is refused by name, with what to do.
+// A file that is not a table is refused. The error names its format and says what to do.
 func TestOpen_refusals(t *testing.T) {
 	t.Parallel()
 	cut := parts(heading + `<row><c><v>241000001</v></c></row>`)
@@ -298,7 +300,7 @@ func TestOpen_refusals(t *testing.T) {
 	}
 }
 
-// A refused file leaves no copy behind, nor does one that was used.
+// No copy of a file remains, whether the file was refused or used.
 func TestOpen_removesItsCopy(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)

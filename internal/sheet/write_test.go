@@ -18,7 +18,7 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// paid is a row with a value of each kind.
+// paid is a row that has a value of each kind.
 type paid struct {
 	number, name string
 	amount       int64
@@ -37,7 +37,7 @@ var paidColumns = []Column[paid]{
 
 var noon = time.Date(2026, 11, 26, 12, 34, 56, 0, time.UTC)
 
-// hostile are rows with values that programs change, or that would do something.
+// hostile are rows with values that spreadsheet programs would change or run.
 var hostile = []paid{
 	{"0241000001", "Ama;=1+2;x", 1250, 7, noon},
 	{"0012345678901234", "=HYPERLINK(\"http://evil.example\")", -5, -1, noon.Add(11 * time.Hour)},
@@ -46,7 +46,7 @@ var hostile = []paid{
 	{"", "_x0041_ Akɔsua\x00\u202e <b>&amp;", most + 1, most + 1, noon},
 }
 
-// written gives a file of rows.
+// written returns a file of rows.
 func written[T any](t testing.TB, format Format, columns []Column[T], rows []T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -63,7 +63,8 @@ func written[T any](t testing.TB, format Format, columns []Column[T], rows []T) 
 	return out.Bytes()
 }
 
-// CSV is for programs: a mark, CR LF, every text in quotes and inert, numbers and times as they are.
+// CSV is for programs. It has a byte order mark and CR LF. Every text is quoted and made inert; numbers and times are
+// written as they are.
 func TestWriter_csv(t *testing.T) {
 	t.Parallel()
 	const want = markUTF8 + `"number","name","amount","count","at","day"` + "\r\n" +
@@ -77,7 +78,7 @@ func TestWriter_csv(t *testing.T) {
 	}
 }
 
-// No divider of cells, nor quotes and spaces behind one, makes a formula of a text.
+// No cell separator in a text, with or without quotes and spaces after it, turns a part of the text into a formula.
 func TestInert_noFormulaRemains(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -91,7 +92,7 @@ func TestInert_noFormulaRemains(t *testing.T) {
 	}
 }
 
-// FuzzInert splits a text at any divider: no part begins with a formula, also without spaces and quotes.
+// FuzzInert splits a text at any separator. No part begins with a formula, even without spaces and quotes.
 func FuzzInert(f *testing.F) {
 	f.Add("Ama;=1+2;x")
 	f.Add("\"\t\" -1|+")
@@ -106,7 +107,7 @@ func FuzzInert(f *testing.F) {
 	})
 }
 
-// wantBook checks a workbook of the rows hostile with a library that did not write it.
+// wantBook checks a workbook of the rows hostile with a library other than our writer.
 func wantBook(t *testing.T, file []byte, saved bool) {
 	t.Helper()
 	book, err := excelize.OpenReader(bytes.NewReader(file))
@@ -162,7 +163,7 @@ func wantBook(t *testing.T, file []byte, saved bool) {
 	}
 }
 
-// cellAt reads one cell of a column from A to Z.
+// cellAt reads one cell of columns A to Z.
 func cellAt(t *testing.T, file []byte, name string) Cell {
 	t.Helper()
 	f, err := Open(bytes.NewReader(file))
@@ -185,13 +186,13 @@ func cellAt(t *testing.T, file []byte, name string) Cell {
 	}
 }
 
-// XLSX is for people: texts of digits are texts, amounts numbers, times dates, and nothing is a formula.
+// XLSX is for people. Texts of digits stay texts, amounts are numbers, times are dates, and nothing is a formula.
 func TestWriter_xlsx(t *testing.T) {
 	t.Parallel()
 	wantBook(t, written(t, XLSX, paidColumns, hostile), false)
 }
 
-// The same table is the same in both formats, to our own reader.
+// Our own reader gets the same table from both formats.
 func TestWriter_bothFormats(t *testing.T) {
 	t.Parallel()
 	columns := []Column[paid]{{"Phone No.", paidColumns[0].Value}, {"Name", paidColumns[1].Value}, {"amount", paidColumns[2].Value}}
@@ -226,7 +227,7 @@ func TestWriter_memory(t *testing.T) {
 	}
 }
 
-// failing is a client that has gone.
+// failing is a writer like a client that has disconnected.
 type failing struct{ left int }
 
 func (f *failing) Write(p []byte) (int, error) {
@@ -236,7 +237,7 @@ func (f *failing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A client that goes away ends the file, at whichever byte.
+// If the client disconnects at any byte, writing the file ends with an error.
 func TestWriter_reportsErrors(t *testing.T) {
 	t.Parallel()
 	for _, format := range []Format{CSV, XLSX} {
@@ -255,8 +256,8 @@ func TestWriter_reportsErrors(t *testing.T) {
 	}
 }
 
-// LibreOffice opens our files and saves them: leading zeros survive, and nothing becomes a formula, whichever character it
-// takes for the divider of a CSV file.
+// LibreOffice opens our files and saves them. Leading zeros stay, and nothing becomes a formula, whichever separator
+// it uses for a CSV file.
 func TestLibreOffice_opensAndSaves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts LibreOffice")
@@ -304,7 +305,7 @@ func TestLibreOffice_opensAndSaves(t *testing.T) {
 	}
 }
 
-// encoding/csv reads our CSV, as programs in other languages do.
+// encoding/csv can read our CSV, as the libraries of other languages can.
 func TestWriter_readByOthers(t *testing.T) {
 	t.Parallel()
 	file := strings.TrimPrefix(string(written(t, CSV, paidColumns, hostile)), markUTF8)

@@ -24,15 +24,15 @@ import (
 
 var start = time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC)
 
-// The providers of these tests: two with callbacks, and a message centre.
+// Two providers with callbacks, and a message centre.
 const (
 	mtn    = "mtn"
 	hubtel = "hubtel"
 	smsc   = "smsc"
 )
 
-// callbackPart is a provider that has only callbacks: PUT for collections, POST for the rest, with the status in
-// capitals.
+// callbackPart returns a provider that has only callbacks: PUT for collections and POST for the others, with the
+// status in capital letters.
 func callbackPart(name, adapter string) Part {
 	return func(*Sim) Provider {
 		return Provider{Name: name, Adapter: adapter, Serve: http.NotFoundHandler(), Callback: func(e Entry) Callback {
@@ -65,7 +65,7 @@ func newSim(t testing.TB, o Options) (*Sim, *clock.Clock) {
 	return s, c
 }
 
-// enter puts an order in as a wire side does.
+// enter adds an order, as a provider's API does.
 func (s *Sim) enter(o Order) Placed {
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	c, _ := s.Begin(httptest.NewRecorder(), r, o.Provider, OpCollect)
@@ -128,7 +128,7 @@ func TestPlanFor_magicNumbers(t *testing.T) {
 	}
 }
 
-// The book is read again as a killed process left it: without Close, and with half a line at the end.
+// After a kill the book is read again. It was not closed, and its last line is incomplete.
 func TestBook_survivesKill(t *testing.T) {
 	dir, copied := t.TempDir(), t.TempDir()
 	s, c := newSim(t, Options{Dir: dir, OpeningFloat: 100_000})
@@ -188,7 +188,7 @@ func TestBook_survivesKill(t *testing.T) {
 	}
 }
 
-// A book with a damaged line before its end is refused.
+// A book is refused if a line before its end is damaged.
 func TestBook_damagedIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := newSim(t, Options{Dir: dir})
@@ -207,11 +207,11 @@ func TestBook_damagedIsRefused(t *testing.T) {
 	}
 }
 
-// A full disk is an error, and the movement is not acknowledged.
+// If the disk is full, the caller gets an error and the movement is not acknowledged.
 func TestBook_fullDiskIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := newSim(t, Options{Dir: dir})
-	s.book.journal.file.Close() // every write fails from here on
+	s.book.journal.file.Close() // every later write fails
 	r := httptest.NewRecorder()
 	c, _ := s.Begin(r, httptest.NewRequest("POST", "/", nil), mtn, OpCollect)
 	o := order(Collection, "233240000000")
@@ -263,7 +263,7 @@ func TestFloat_coversPayoutsAndFees(t *testing.T) {
 	}
 }
 
-// One reference makes one entry.
+// Orders with the same reference make one entry.
 func TestBook_oneEntryPerReference(t *testing.T) {
 	s, _ := newSim(t, Options{Dir: t.TempDir()})
 	o := order(Collection, "233240000000")
@@ -337,7 +337,7 @@ func TestFaults_takenInOrderAndCount(t *testing.T) {
 	}
 }
 
-// A statement omits entries and changes amounts where a fault requires it.
+// If a fault requires it, a statement omits entries or changes amounts.
 func TestStatement_disagreesOnRequest(t *testing.T) {
 	s, c := newSim(t, Options{})
 	for _, code := range []string{"000", "009", "010", "020"} {
@@ -359,7 +359,7 @@ func TestStatement_disagreesOnRequest(t *testing.T) {
 	}
 }
 
-// ask asks the control interface.
+// ask sends a request to the control interface.
 func ask(t *testing.T, url, method, path, body string, data any) int {
 	t.Helper()
 	req, _ := http.NewRequest(method, url+path, strings.NewReader(body))
@@ -381,7 +381,7 @@ func ask(t *testing.T, url, method, path, body string, data any) int {
 	return res.StatusCode
 }
 
-// Handsets are read and answered over HTTP.
+// The messages of handsets are read, and answered, over HTTP.
 func TestControl_handsets(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	server := httptest.NewServer(s.Handler())
@@ -494,7 +494,7 @@ func TestControl_faultsClockAndFloat(t *testing.T) {
 	}
 }
 
-// Callbacks come as the magic numbers and faults define.
+// Callbacks are sent as the magic numbers and faults define.
 func TestCallbacks_followNumbersAndFaults(t *testing.T) {
 	s, c := newSim(t, Options{})
 	var mu sync.Mutex
@@ -544,7 +544,7 @@ func TestCallbacks_followNumbersAndFaults(t *testing.T) {
 			}
 			mu.Lock()
 			if x.fault == CallbackForged {
-				slices.Sort(got) // two workers carry them
+				slices.Sort(got) // two workers send them, in any order
 			}
 			if fmt.Sprint(got) != want {
 				t.Errorf("%s %s %s, step %d: %v, want %s", x.kind, x.code, x.fault, i, got, want)
@@ -579,7 +579,7 @@ func kindsOf(h Hit) (kinds []FaultKind) {
 	return kinds
 }
 
-// A fault accepts every listed Answer and no other.
+// A fault accepts every listed Answer and refuses any other.
 func TestFaults_acceptKnownAnswersOnly(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	for kind, answers := range map[FaultKind][]string{RefuseAfter: RefusalAnswers("3050"), StatusAnswer: StatusAnswers("500:3000")} {
@@ -601,7 +601,7 @@ func TestFaults_acceptKnownAnswersOnly(t *testing.T) {
 	}
 }
 
-// Faults of payments and of messages do not use up each other.
+// A fault of payments is not used up by messages, nor the other way round.
 func TestFaults_ofPaymentsAndMessages(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	next := func(provider, op string) string { return fmt.Sprint(kindsOf(s.faults.next(provider, op))) }
@@ -638,7 +638,7 @@ func TestFaults_ofPaymentsAndMessages(t *testing.T) {
 	}
 }
 
-// One handset keeps its newest messages, and all handsets together a bounded number.
+// A handset keeps only its newest messages, and all handsets together a limited number.
 func TestInbox_isBounded(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	for i := range handsetTotal {

@@ -39,7 +39,7 @@ func open(t *testing.T, d *db.DB) *fixture {
 	return f
 }
 
-// move posts transfers of the account's wallet, an hour apart.
+// move posts transfers of the account's wallet, one each hour.
 func (f *fixture) move(transfers ...ledger.Transfer) {
 	f.t.Helper()
 	for i, m := range transfers {
@@ -81,7 +81,7 @@ func (f *fixture) summary(s Statement) Summary {
 	return sum
 }
 
-// year posts a movement of each type that has no payment.
+// year posts one movement of each type that belongs to no payment.
 func (f *fixture) year() {
 	wallet, reserve := f.tenant.Wallet().ID, ledger.Reserve(f.tenant.ID)
 	f.move(
@@ -95,7 +95,7 @@ func (f *fixture) year() {
 	)
 }
 
-// Each movement has a type, and totals add up to the difference between the balances at both ends.
+// Each movement has a type. The totals add up to the difference between the opening and the closing balance.
 func TestStatement_everyTypeAddsUp(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -113,7 +113,8 @@ func TestStatement_everyTypeAddsUp(t *testing.T) {
 	})
 }
 
-// A period begins with its first moment and ends before its last; the periods of a year tie to each other.
+// A period includes its first moment and excludes its last. Each period of a year opens with the closing balance of
+// the previous one.
 func TestStatement_periodsTie(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -132,7 +133,7 @@ func TestStatement_periodsTie(t *testing.T) {
 	})
 }
 
-// A balance that somebody changed in the database is reported, not hidden by the next one.
+// If somebody changed a balance in the database, the statement reports it. The next balance does not hide it.
 func TestStatement_contradictionIsReported(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -152,7 +153,7 @@ func TestStatement_contradictionIsReported(t *testing.T) {
 	})
 }
 
-// Every type has a title, and a place among the totals.
+// Every type has a title and appears among the totals.
 func TestTypes_haveTitles(t *testing.T) {
 	t.Parallel()
 	for _, one := range types {
@@ -160,12 +161,12 @@ func TestTypes_haveTitles(t *testing.T) {
 			t.Errorf("%s has no title", one)
 		}
 	}
-	if len(titles) != len(types)+2 { // the opening and closing balances are no movements
+	if len(titles) != len(types)+2 { // the opening and closing balances are not movements
 		t.Errorf("%d titles of %d types", len(titles), len(types))
 	}
 }
 
-// A refund is told from a payout.
+// Refunds and payouts are different types.
 func TestEntry_refund(t *testing.T) {
 	r := &Reader{}
 	for _, tt := range []struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// A provider changes a final status twice, and its float with it.
+// A provider changes a final status twice. Its float changes with it.
 func TestFault_statusChangesTwice(t *testing.T) {
 	for kind, want := range map[sim.FaultKind][]sim.Status{
 		sim.SuccessFailedSuccess: {sim.Success, sim.Failed, sim.Success}, sim.FailedSuccessFailed: {sim.Failed, sim.Success, sim.Failed}, sim.Reverse: {sim.Success, sim.Failed, sim.Failed},
@@ -41,7 +41,7 @@ func TestFault_statusChangesTwice(t *testing.T) {
 	}
 }
 
-// A movement entered a moment ago is not known yet, and is known later.
+// A movement that was just entered is reported as not known. It is known later.
 func TestFault_statusLag(t *testing.T) {
 	s, c := simtest.New(t, sim.Options{}, New(Options{}))
 	if err := s.Inject(sim.Fault{Provider: Name, Kind: sim.StatusLag, Delay: 5 * time.Minute, For: time.Hour}); err != nil {
@@ -56,7 +56,7 @@ func TestFault_statusLag(t *testing.T) {
 	}
 }
 
-// The status query stays unanswered until the client gives up.
+// The status query gets no answer until the client gives up.
 func TestFault_statusHangs(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	if err := s.Inject(sim.Fault{Provider: Name, Kind: sim.StatusHang}); err != nil {
@@ -74,7 +74,7 @@ func TestFault_statusHangs(t *testing.T) {
 		_, err := server.Client().Do(r)
 		done <- err
 	}()
-	for len(s.Faults()) > 0 { // until it has struck
+	for len(s.Faults()) > 0 { // until the fault has taken effect
 		runtime.Gosched()
 	}
 	cancel()
@@ -83,7 +83,7 @@ func TestFault_statusHangs(t *testing.T) {
 	}
 }
 
-// TestAnswers_worthTrying: every Answer that is worth trying can be given.
+// TestAnswers_worthTrying checks that every Answer in the list of useful ones can be given.
 func TestAnswers_worthTrying(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	for kind, answers := range map[sim.FaultKind][]string{sim.RefuseAfter: RefusalAnswers(), sim.StatusAnswer: StatusAnswers()} {

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// exchange sends a request as a client of Hubtel's does and reads the answer.
+// exchange sends a request as a client of Hubtel does, and reads the answer.
 func exchange(t testing.TB, s *sim.Sim, method, path, body string) (status int, answer map[string]any) {
 	t.Helper()
 	r := httptest.NewRequest(method, "/hubtel/"+path, strings.NewReader(body))
@@ -26,7 +26,7 @@ func exchange(t testing.TB, s *sim.Sim, method, path, body string) (status int, 
 	return w.Code, answer
 }
 
-// The bodies are the samples of Hubtel's documents.
+// The bodies of requests are the samples in Hubtel's documents.
 const (
 	collectBody = `{"CustomerName":"Joe Doe","CustomerMsisdn":"233200010000","CustomerEmail":"username@example.com","Channel":"vodafone-gh","Amount":0.8,"PrimaryCallbackUrl":"http://127.0.0.1:1/","Description":"Union Dues","ClientReference":"3jL2KlUy3vt21"}`
 	sendBody    = `{"RecipientName":"Joe Doe","RecipientMsisdn":"233200010000","CustomerEmail":"username@example.com","Channel":"vodafone-gh","Amount":0.8,"PrimaryCallbackURL":"http://127.0.0.1:1/","Description":"Union Dues","ClientReference":"pay101"}`
@@ -34,7 +34,7 @@ const (
 	dataBody    = `{"Destination":"233242825109","Amount":20.0,"CallbackUrl":"http://127.0.0.1:1/","ClientReference":"HCSDATA123","Extradata":{"bundle":"flexi_data_bundle"}}`
 )
 
-// Every answer and callback matches its documented sample.
+// Every answer and callback equals its documented sample.
 func TestHubtel_answersAsDocumented(t *testing.T) {
 	documented := simtest.Samples(t, "hubtel")
 	s, c := simtest.New(t, sim.Options{}, New(Options{}))
@@ -134,7 +134,7 @@ func TestHubtel_answersAsDocumented(t *testing.T) {
 	_, a := exchange(t, s, "GET", "trnf/api/inter-transfers/prepaid/"+pre, "")
 	simtest.Shaped(t, "balance", a, map[string]any{"message": "", "responseCode": "", "data": map[string]any{"amount": 0.0}})
 
-	// The code for an unavailable network, and the other code of one answer.
+	// These are the code for an unavailable network, and the second code of an answer that has two.
 	for _, name := range []string{"wallet not registered, the other code", "the network does not answer now", "the bank does not answer now"} {
 		checked[name] = true
 	}
@@ -145,7 +145,7 @@ func TestHubtel_answersAsDocumented(t *testing.T) {
 	}
 }
 
-// Bad requests get Hubtel's codes.
+// Invalid requests get the codes that Hubtel has for them.
 func TestHubtel_refusesBadRequests(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	collect := "rmp/merchantaccount/merchants/" + posSales + "/receive/mobilemoney"
@@ -184,7 +184,7 @@ func TestHubtel_refusesBadRequests(t *testing.T) {
 	}
 }
 
-// Of many requests with one reference one is accepted, and none after a restart.
+// If many requests have one reference, one of them is accepted. After a restart none is.
 func TestHubtel_acceptsReferenceOnce(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := simtest.New(t, sim.Options{Dir: dir}, New(Options{}))

@@ -17,14 +17,14 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// plainHubtel is a client of Hubtel that uses only the page on testing.
+// plainHubtel is a client of Hubtel that is written only from the page about testing.
 type plainHubtel struct {
 	t        *testing.T
 	page     string
-	url      string // of the simulated Hubtel
+	url      string // URL of the simulated Hubtel
 	callback *httptest.Server
 	mu       sync.Mutex
-	codes    map[string][]string // of callbacks, by reference
+	codes    map[string][]string // codes of callbacks, by reference
 }
 
 func newPlainHubtel(t *testing.T, s *sim.Sim) *plainHubtel {
@@ -63,7 +63,7 @@ func (h *plainHubtel) value(name string) string {
 	return m[1]
 }
 
-// ask returns a summary of the answer: its code, else its HTTP status, else "lost" or "unreadable".
+// ask returns a summary of the answer: its code if it has one, else its HTTP status, "lost" or "unreadable".
 func (h *plainHubtel) ask(path, body string) (word, text string) {
 	h.t.Helper()
 	method, path, _ := strings.Cut(path, " ")
@@ -123,7 +123,7 @@ func (h *plainHubtel) order(name, party, reference string) string {
 	return code
 }
 
-// Each row of the page's table is the outcome for a plain client of Hubtel a minute after its request.
+// Each row of the page's table states what a plain client sees a minute after its request.
 func TestHubtelPage_testNumbers(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	h := newPlainHubtel(t, s)
@@ -148,7 +148,7 @@ func TestHubtelPage_testNumbers(t *testing.T) {
 	}
 }
 
-// The hosts, paths and refusals match the page.
+// The hosts, paths and refusals are those that the page states.
 func TestHubtelPage_statements(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	h := newPlainHubtel(t, s)

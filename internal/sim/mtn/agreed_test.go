@@ -13,12 +13,12 @@ import (
 
 const (
 	payer    = "233241234567"
-	patient  = "233240000003" // waits for the handset
+	patient  = "233240000003" // the payer waits for the handset
 	decliner = "233240000020"
 )
 
-// TestInvoice_statesAndCancel: an invoice is asked of its payer, is paid once, and ends when it is cancelled or its time is
-// over.
+// TestInvoice_statesAndCancel: the payer of an invoice is asked and pays once. The invoice ends if it is cancelled or
+// its time is over.
 func TestInvoice_statesAndCancel(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	c := newSDK(t, s, "collection")
@@ -49,7 +49,7 @@ func TestInvoice_statesAndCancel(t *testing.T) {
 	c.wants("declined", 200, `"errorReason":{"code":"APPROVAL_REJECTED"`)(c.call("GET", declined, ""))
 	c.wants("within its time", 200, `"status":"PENDING"`)(c.call("GET", expired, ""))
 	clock.Advance(time.Hour)
-	c.login("collection", "/token/", "") // the token has ended, too
+	c.login("collection", "/token/", "") // the token has ended too
 	c.wants("after its time", 200, `"errorReason":{"code":"EXPIRED"`)(c.call("GET", expired, ""))
 
 	id := uuid.NewString()
@@ -85,7 +85,7 @@ func TestPreapproval_listedUntilItEnds(t *testing.T) {
 	clock.Advance(3 * time.Second)
 	c.wants("listed", 200, `"message":"Rent"`)(c.call("GET", list, ""))
 	clock.Advance(time.Hour)
-	c.login("collection", "/token/", "") // the token has ended, too
+	c.login("collection", "/token/", "") // the token has ended too
 	c.wants("ended", 200, `[]`)(c.call("GET", list, ""))
 	c.wants("no time", 400, "")(c.call("POST", path, strings.Replace(body, "3600", "0", 1), "X-Reference-Id", uuid.NewString()))
 }

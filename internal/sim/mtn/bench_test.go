@@ -39,8 +39,7 @@ func mtnRequest(t testing.TB, s *sim.Sim, product, method, path, body string) *h
 
 const payBody = `{"amount":"5.00","currency":"GHS","externalId":"x","payer":{"partyIdType":"MSISDN","partyId":"233244123456"},"payerMessage":"Rent","payeeNote":"Rent"}`
 
-// BenchmarkCreate is a request to pay without the HTTP server around it, on a
-// durable book, with many at once as under load.
+// BenchmarkCreate measures requests to pay without the HTTP server, with a durable book and many concurrent callers.
 func BenchmarkCreate(b *testing.B) {
 	for _, dir := range []string{"", b.TempDir()} {
 		b.Run(fmt.Sprintf("durable=%v", dir != ""), func(b *testing.B) {
@@ -68,7 +67,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkStatus is a status query without the HTTP server around it.
+// BenchmarkStatus measures a status query without the HTTP server.
 func BenchmarkStatus(b *testing.B) {
 	s, err := sim.New(sim.Options{}, New(Options{}))
 	if err != nil {

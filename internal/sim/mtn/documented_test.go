@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// MTN's answers and callbacks match its documented samples.
+// The answers and callbacks of the simulated MTN equal its documented samples.
 func TestMTN_answersAsDocumented(t *testing.T) {
 	documented := simtest.Samples(t, "mtnmomo")
 	checked := map[string]bool{}
@@ -93,7 +93,8 @@ func TestMTN_answersAsDocumented(t *testing.T) {
 	gives := strings.Replace(pays, `"payerMessage"`, `"referenceIdToRefund":"`+reference+`","payerMessage"`, 1)
 	ask("refund accepted", "disbursement", "POST", "v1_0/refund", back, gives)
 	c.Advance(3 * time.Second)
-	// The document has numbers where the live system has strings, so only the names of members are compared.
+	// The document has numbers for some values that the live system sends as strings. Only the names of members are
+	// therefore compared.
 	for _, x := range []struct {
 		name, reference string
 		failed          sim.Reason

@@ -18,18 +18,17 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// sdk is a client of MTN's sandbox like an SDK: it has a base URL and the credentials of its user, and no other
-// access to the simulator.
+// sdk is a client of MTN's sandbox, like an SDK. It knows only a base URL and the credentials of its user.
 type sdk struct {
 	t     *testing.T
 	url   string
-	key   string // of the subscription
+	key   string // key of the subscription
 	user  string
 	api   string
 	token string
 }
 
-// newSDK is a client of one product with the credentials that are printed.
+// newSDK returns a client of one product with the credentials that the simulator prints.
 func newSDK(t *testing.T, s *sim.Sim, product string) *sdk {
 	t.Helper()
 	server := httptest.NewServer(s.Handler())
@@ -43,7 +42,7 @@ func newSDK(t *testing.T, s *sim.Sim, product string) *sdk {
 	return nil
 }
 
-// ask makes a call, with pairs of header and value, and gives its status and body.
+// ask makes a call, with pairs of header and value, and returns its status and body.
 func (c *sdk) ask(method, path, body string, header ...string) (int, string) {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
@@ -66,13 +65,13 @@ func (c *sdk) ask(method, path, body string, header ...string) (int, string) {
 	return a.StatusCode, string(text)
 }
 
-// call is ask with a token, in the sandbox.
+// call is ask with a token and the sandbox as target environment.
 func (c *sdk) call(method, path, body string, header ...string) (int, string) {
 	c.t.Helper()
 	return c.ask(method, path, body, append([]string{"Authorization", "Bearer " + c.token, "X-Target-Environment", "sandbox"}, header...)...)
 }
 
-// wants reports a call that was answered otherwise.
+// wants returns a function that fails the test if a call has another status or body.
 func (c *sdk) wants(what string, status int, contains string) func(int, string) {
 	c.t.Helper()
 	return func(gotStatus int, got string) {
@@ -83,7 +82,7 @@ func (c *sdk) wants(what string, status int, contains string) func(int, string) 
 	}
 }
 
-// login asks for a token as a client with this body does.
+// login requests a token with this body.
 func (c *sdk) login(product, path, body string) {
 	c.t.Helper()
 	basic := base64.StdEncoding.EncodeToString([]byte(c.user + ":" + c.api))
@@ -112,7 +111,7 @@ func (c *sdk) provision(host string) {
 	c.api = a.APIKey
 }
 
-// movement is a body in euro, to or from a number.
+// movement returns the body of a movement in euro, to or from a number.
 func movement(side, number, amount string) string {
 	return `{"amount":"` + amount + `","currency":"EUR","externalId":"6353636","` + side + `":{"partyIdType":"MSISDN","partyId":"` + number + `"},"payerMessage":"Pay for product a","payeeNote":"payer note"}`
 }
@@ -133,14 +132,14 @@ func TestAPIUser_asInTheSandbox(t *testing.T) {
 	c.wants("an unknown user", 404, "RESOURCE_NOT_FOUND")(c.ask("GET", "/v1_0/apiuser/"+uuid.NewString(), ""))
 	c.wants("an unknown user's key", 404, "RESOURCE_NOT_FOUND")(c.ask("POST", "/v1_0/apiuser/"+uuid.NewString()+"/apikey", ""))
 	c.wants("another method", 404, "Resource not found")(c.ask("DELETE", "/v1_0/apiuser/"+made, ""))
-	// The user serves every product, with the product's own subscription key.
+	// The user can use every product, each with the subscription key of the product.
 	c.login("collection", "/token/", "")
 	old, first := c.token, c.api
 	c.key = disbursementKey
 	c.login("disbursement", "/token/", "")
 	c.wants("a collection with a token of disbursement", 401, "invalid_token")(
 		c.call("GET", "/collection/v1_0/account/balance", "", "Ocp-Apim-Subscription-Key", collectionKey))
-	// A new key ends the one before, and its tokens.
+	// A new key ends the previous key and its tokens.
 	c.key = collectionKey
 	_, text := c.ask("POST", "/v1_0/apiuser/"+made+"/apikey", "")
 	if strings.Contains(text, first) {
@@ -158,7 +157,7 @@ func TestAPIUser_asInTheSandbox(t *testing.T) {
 	c.wants("after a restart", 200, "clinic.example")(c.ask("GET", "/v1_0/apiuser/"+made, ""))
 }
 
-// An SDK's requests succeed in their order, and none of them touches the money of Makola's own account.
+// The requests of an SDK succeed in their usual order. None of them changes the money of Makola's own account.
 func TestSandbox_conversationOfAnSDK(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	before := s.Float(Name)
@@ -219,7 +218,7 @@ func TestSandbox_conversationOfAnSDK(t *testing.T) {
 	}
 }
 
-// Each of MTN's test numbers has its outcome, for each resource.
+// Each of MTN's test numbers gives its documented outcome for each resource.
 func TestSandbox_testNumbers(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	collect := []string{"INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "SUCCESSFUL", "PENDING", "PAYER_NOT_FOUND", "PAYEE_NOT_ALLOWED_TO_RECEIVE",
@@ -246,7 +245,7 @@ func TestSandbox_testNumbers(t *testing.T) {
 			path := "/" + each.product + each.path
 			c.wants(path+" "+number, 202, "")(c.call("POST", path, movement(each.side, number, "1"), "X-Reference-Id", id))
 			clock.Advance(3 * time.Second)
-			if n == 3 { // ongoing: a success half a minute later
+			if n == 3 { // the number is pending, and succeeds half a minute later
 				c.wants(path+" "+number+" at first", 200, `"status":"PENDING"`)(c.call("GET", path+"/"+id, ""))
 				clock.Advance(30 * time.Second)
 			}
@@ -264,7 +263,7 @@ func TestSandbox_testNumbers(t *testing.T) {
 	}
 }
 
-// A refund goes to the payer. A test reference of the sandbox has its documented outcome.
+// A refund goes to the payer. A test reference of the sandbox gives its documented outcome.
 func TestSandbox_refunds(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	c := newSDK(t, s, "disbursement")
@@ -291,7 +290,7 @@ func TestSandbox_refunds(t *testing.T) {
 	}
 }
 
-// The refund of a collection from one of MTN's test numbers has the outcome of that number.
+// A refund to one of MTN's test numbers has the outcome of that number.
 func TestRefund_toTestNumber(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	c := newSDK(t, s, "collection")
@@ -336,9 +335,9 @@ func TestRefund_ofNoCollection(t *testing.T) {
 	}
 }
 
-// TestRefund_neverMoreThanCollected: all refunds of a collection together are at most
-// its amount, also of many at once and after a restart. The one that is too much is
-// accepted and fails in its status. Of a collection that is not paid nothing is refunded.
+// TestRefund_neverMoreThanCollected: all refunds of a collection together are at most its amount, even if many arrive
+// at once or after a restart. A refund that exceeds it is accepted and fails in its status. A collection that is not
+// paid cannot be refunded.
 func TestRefund_neverMoreThanCollected(t *testing.T) {
 	dir := t.TempDir()
 	s, clock := simtest.New(t, sim.Options{Dir: dir}, New(Options{}))
@@ -394,8 +393,8 @@ func TestRefund_neverMoreThanCollected(t *testing.T) {
 	}
 }
 
-// TestActive_byFault: the errors that MTN's older documents have for an inactive
-// wallet are there on request, as the page on testing describes.
+// TestActive_byFault: a fault returns the errors that MTN's older documents have for an inactive wallet, as the page
+// about testing describes.
 func TestActive_byFault(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	c := newSDK(t, s, "collection")
@@ -408,9 +407,8 @@ func TestActive_byFault(t *testing.T) {
 	c.wants("active afterwards", 200, `{"result":true}`)(c.call("GET", path, ""))
 }
 
-// TestDeliveryNotification_ofEachProduct: the message of a header or a body
-// reaches the customer of a movement that succeeded, once a minute for a day.
-// Clients of every product send it to the path of requests to pay.
+// TestDeliveryNotification_ofEachProduct: a message in a header or body reaches the customer of a successful
+// movement. It can be sent once a minute for a day. Clients of every product send it to the path of requests to pay.
 func TestDeliveryNotification_ofEachProduct(t *testing.T) {
 	for _, each := range []struct{ product, resource, side string }{
 		{"collection", "requesttopay", "payer"}, {"disbursement", "transfer", "payee"}, {"disbursement", "deposit", "payee"}, {"remittance", "transfer", "payee"},
@@ -439,7 +437,7 @@ func TestDeliveryNotification_ofEachProduct(t *testing.T) {
 	}
 }
 
-// MTN's own SDKs send the literal login hint of its documents, and get a customer.
+// MTN's own SDKs send the literal placeholder of its documents as the login hint. They still get a customer.
 func TestConsent_ofThePlaceholder(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	for _, product := range []string{"collection", "disbursement", "remittance"} {
@@ -502,7 +500,7 @@ func TestSandbox_consent(t *testing.T) {
 	c.wants("a token an hour later", 401, "invalid_token")(c.call("GET", "/collection/v1_0/account/balance", ""))
 }
 
-// Another currency of the sandbox may be configured.
+// The simulator can be configured with another currency of the sandbox.
 func TestSandbox_otherCurrency(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{SandboxCurrency: "XAF"}))
 	c := newSDK(t, s, "disbursement")
@@ -511,7 +509,7 @@ func TestSandbox_otherCurrency(t *testing.T) {
 	c.wants("euro", 500, "INVALID_CURRENCY")(c.call("POST", "/disbursement/v1_0/transfer", movement("payee", "46733123499", "1"), "X-Reference-Id", uuid.NewString()))
 }
 
-// An echo that an older book stored without its amount is answered with the amount of the entry.
+// An older book may store an echo without its amount. The answer then has the amount of the entry.
 func TestAmount_fromAnOlderBook(t *testing.T) {
 	e := sim.Entry{Order: sim.Order{Amount: 500, Wire: `"currency":"GHS"`}}
 	if amount, echo := amountOf(e); amount != "5.00" || echo != `"currency":"GHS"` {

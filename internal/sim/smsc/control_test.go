@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// ask asks the control interface and reads the answer's data.
+// ask sends a request to the control interface and reads the data of the answer.
 func ask(t *testing.T, url, method, path, body string, into any) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
@@ -125,7 +125,7 @@ func TestClose_unbindsClients(t *testing.T) {
 	}
 }
 
-// exhausted is a listener whose process has no file descriptor for the first connections.
+// exhausted is a listener whose first calls of Accept fail, because the process has no free file descriptor.
 type exhausted struct {
 	net.Listener
 	failures atomic.Int64
@@ -152,7 +152,7 @@ func TestServe_survivesFailedAccepts(t *testing.T) {
 	bound(t, s, pdu.Transceiver)
 }
 
-// The account has the address of the listener from the start.
+// The account shows the address of the listener from the start.
 func TestAccount_knowsAddressFromTheStart(t *testing.T) {
 	s := New(Options{})
 	simtest.New(t, sim.Options{}, s.Join)
@@ -168,8 +168,8 @@ func TestAccount_knowsAddressFromTheStart(t *testing.T) {
 	bound(t, s, pdu.Transceiver)
 }
 
-// BenchmarkSMSC is a submit and its answer over TCP, and its receipt, with as many under way as the
-// client likes.
+// BenchmarkSMSC measures a submit, its answer and its receipt over TCP, with as many unanswered submits as the client
+// allows.
 func BenchmarkSMSC(b *testing.B) {
 	s := New(Options{})
 	whole, err := sim.New(sim.Options{}, s.Join)

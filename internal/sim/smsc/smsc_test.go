@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// newCentre is a message centre that listens.
+// newCentre returns a message centre that listens.
 func newCentre(t testing.TB, o Options) (*Centre, *clock.Clock) {
 	t.Helper()
 	m := New(o)
@@ -52,7 +52,7 @@ func serve(t testing.TB, m *Centre, l net.Listener) {
 	clocktest.Await(t, "the listener", func() bool { return m.Account().Address != "" })
 }
 
-// line is the client's end of a connection, unit by unit.
+// line is the client's end of a connection. It reads and writes single units.
 type line struct {
 	t    testing.TB
 	conn net.Conn
@@ -72,7 +72,7 @@ func dial(t testing.TB, s *Centre) *line {
 	return &line{t: t, conn: conn}
 }
 
-// bound is a connection that is bound.
+// bound returns a connection after its bind.
 func bound(t testing.TB, s *Centre, mode pdu.BindingType) *line {
 	t.Helper()
 	l := dial(t, s)
@@ -126,23 +126,23 @@ func (l *line) bind(mode pdu.BindingType, id, password string) data.CommandStatu
 	return l.ask(b).GetHeader().CommandStatus
 }
 
-// closed reports whether the centre ends the connection.
+// closed reports whether the centre has closed the connection.
 func (l *line) closed() bool {
 	_, err := l.conn.Read(make([]byte, 1))
 	return errors.Is(err, io.EOF)
 }
 
-// planned reports whether something will happen later.
+// planned reports whether an event is planned.
 func (m *moments) planned() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.slots) > 0
 }
 
-// plainText is a segment in ASCII.
+// plainText returns a segment in ASCII.
 func plainText(text string) content { return content{data.ASCII, []byte(text)} }
 
-// message is a submit_sm.
+// message returns a submit_sm.
 func message(to, text string) *pdu.SubmitSM {
 	p := pdu.NewSubmitSM().(*pdu.SubmitSM)
 	setAddress(&p.SourceAddr, "ADOM")
@@ -184,7 +184,7 @@ func TestPlanFor_messageNumbers(t *testing.T) {
 	}
 }
 
-// Requests in the wrong state of a session, and unreadable ones, are refused.
+// A request that is unreadable, or that does not fit the state of the session, is refused.
 func TestSession_refusesOutOfState(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	l := dial(t, s)
@@ -271,7 +271,7 @@ func TestSession_survivesAnyUnit(t *testing.T) {
 	})
 }
 
-// The message centre accepts the parameters that operators accept.
+// The message centre accepts only the parameters that operators accept.
 func TestSubmit_isStrict(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	l := bound(t, s, pdu.Transmitter)
@@ -310,7 +310,7 @@ func TestSubmit_isStrict(t *testing.T) {
 			t.Errorf("%s: %x", name, got)
 		}
 	}
-	// A text in message_payload is cut by the centre itself.
+	// The centre itself cuts a text in message_payload into segments.
 	p := message("233244000001", "")
 	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagMessagePayload, Data: bytes.Repeat([]byte{'b'}, 1000)})
 	if status, _ := l.submit(p); status != data.ESME_ROK || len(s.s.Messages("233244000001")[0].Text) != 1000 {
@@ -324,7 +324,7 @@ func from(sender string) *pdu.SubmitSM {
 	return p
 }
 
-// A receipt is sent when the submit requested one.
+// A receipt is sent only if the submit requested one.
 func TestReceipt_onRequest(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	l := bound(t, s, pdu.Transceiver)
@@ -369,7 +369,8 @@ func (l *line) answer(request pdu.PDU, status data.CommandStatusType) {
 	l.write(b.Bytes()...)
 }
 
-// A receipt that the client refuses for good is dropped. One that it refuses for now is sent again.
+// If the client refuses a receipt permanently, the receipt is dropped. If the client refuses it temporarily, it is
+// sent again.
 func TestReceipt_refusedByClient(t *testing.T) {
 	s, c := newCentre(t, Options{})
 	l := bound(t, s, pdu.Transceiver)
@@ -403,7 +404,8 @@ func TestSession_silentClientEnds(t *testing.T) {
 	}
 }
 
-// Parts are joined in any order, with repetitions, for messages with the same reference, within bounded memory.
+// Parts of several messages with the same reference are joined, in any order and with repetitions, within bounded
+// memory.
 func TestText_joinsPartsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newAssembly()
@@ -414,7 +416,7 @@ func TestText_joinsPartsInAnyOrder(t *testing.T) {
 				order = append(order, part)
 			}
 		}
-		last := rapid.IntRange(1, n).Draw(t, "last") // comes once, at the end
+		last := rapid.IntRange(1, n).Draw(t, "last") // this part comes once, at the end
 		rest := order[:0:0]
 		for _, part := range rapid.Permutation(order).Draw(t, "order") {
 			if part != last {
@@ -450,7 +452,7 @@ func TestText_joinsPartsInAnyOrder(t *testing.T) {
 	}
 }
 
-// The queue behaves as a slice does.
+// The queue gives the same results as a slice.
 func TestReceipts_queueMatchesSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := receiptQueue{limit: 1_000_000}
@@ -493,7 +495,7 @@ func TestReceipts_queueMatchesSlice(t *testing.T) {
 	}
 }
 
-// Each alphabet is decoded, and undecodable texts are refused.
+// Texts in every alphabet are decoded. Texts that cannot be decoded are refused.
 func TestText_readsEachAlphabet(t *testing.T) {
 	for want, c := range map[string]content{
 		"a€b":        {data.GSM7BIT, []byte{'a', 0x1b, 0x65, 'b'}},
