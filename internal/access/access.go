@@ -2,8 +2,8 @@
 // the addresses that may request payouts. It knows only a tenant's id. Package tenant decides whether the tenant is
 // blocked or may collect.
 //
-// Each node reads a key and an allow-list at most once a second, so a revocation or a new address applies on every
-// node within one second.
+// Each node reads a key and an allow-list at most once a second. A revocation or a new address therefore applies on
+// every node within one second.
 package access
 
 import (

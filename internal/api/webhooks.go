@@ -71,8 +71,8 @@ func listWebhooks(c *call) error {
 	return nil
 }
 
-// cursorOf returns the position of a page's last webhook: the id of its payment, or the time at which the delivery
-// was given up, and its own id.
+// cursorOf returns the position of a page's last webhook: its own id, with the id of its payment or the time at which
+// the delivery was given up.
 func cursorOf(state webhook.State, d webhook.Delivery) string {
 	if state == webhook.Failed {
 		return strconv.FormatInt(d.EndedAt.UnixMicro(), 10) + ":" + d.ID

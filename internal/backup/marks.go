@@ -36,8 +36,8 @@ func Record(tx *db.Tx, b Backup) {
 	tx.Defer(sqlRecord, -1, b.ID, b.MadeAt, took.Microseconds(), b.Bytes, b.Path)
 }
 
-// maxNote is the maximum length of the name of a tool and of its backup, in characters. maxAhead is how far the clock
-// of the tool's machine may be ahead of ours.
+// maxNote is the maximum length, in characters, of the name of a tool and of its backup. maxAhead is the time by
+// which the clock of the tool's machine may be ahead of ours.
 const (
 	maxNote  = 200
 	maxAhead = time.Minute

@@ -103,7 +103,7 @@ type Paystack struct {
 	URL       string     `name:"url" env:"URL" default:"https://api.paystack.co" help:"Base URL of Paystack's interface."`
 
 	// VisibleAfter is the time after which Paystack shows a transfer. It was not measured, so it is zero and not a
-	// setting. The simulator's value is known.
+	// setting. The value of the simulator is always known.
 	VisibleAfter time.Duration `kong:"-"`
 }
 

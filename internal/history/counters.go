@@ -62,8 +62,8 @@ SELECT c.tenant, c.kind, c.status, c.level, c.block, CAST($2 AS BIGINT), c.n FRO
 ON CONFLICT (tenant, kind, status, level, block, shard) DO UPDATE SET n = payment_counters.n + excluded.n`
 
 // Defer defers the changes. They are in the order of their keys, so that two transactions cannot deadlock. Each group
-// commit of each node writes to its own shard, so that they do not compete for the counters of a busy tenant's newest
-// block.
+// commit of each node writes to its own shard. Otherwise they would compete for the counters of a busy tenant's
+// newest block.
 func (t Tally) Defer(tx *db.Tx, shard int) {
 	changes := make([]counterRow, 0, len(t))
 	for k, n := range t {

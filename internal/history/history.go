@@ -36,8 +36,8 @@ var listColumns = []db.Column[List]{
 	{Name: "kind", Text: func(l List) string { return l.Kind }},
 }
 
-// The number of entries in a leaf, whose bits must fit in a signed integer, and the number of blocks that form a
-// block of the next level.
+// The number of entries in a leaf and of blocks in a block of the next level. The bits of a leaf must fit in a signed
+// integer.
 const (
 	leafRows = 60
 	fan      = 24

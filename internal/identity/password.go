@@ -59,8 +59,8 @@ const maxWords = 50
 
 const selectCompanies = `SELECT t.name FROM memberships m JOIN tenants t ON t.id = m.tenant WHERE m.person = $1 ORDER BY t.id LIMIT 20`
 
-// wordsAround returns words with which somebody may guess a person's password: parts of the e-mail address, of the
-// name, and of the names of the person's companies, in lower case.
+// wordsAround returns words with which somebody may guess a person's password, in lower case. They are parts of the
+// e-mail address, of the name, and of the names of the person's companies.
 func (i *Identity) wordsAround(ctx context.Context, p Person) (words []string, err error) {
 	var companies []string
 	err = i.db.Read(ctx, func(tx *db.Tx) (err error) {

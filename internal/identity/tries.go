@@ -12,8 +12,8 @@ import (
 
 // The limits of sign-in tries of an account and of an address. Each has a number of tries, and gains one more after
 // each pause. A successful try is returned. A person who signed in from a network within the last month has separate
-// tries there, and so has a browser in which the person signed in. Clients that guess passwords therefore cannot lock
-// the person out.
+// tries there. A browser in which the person signed in has separate tries too. Clients that guess passwords therefore
+// cannot lock the person out.
 const (
 	accountTries = 10
 	accountPause = time.Minute

@@ -4,8 +4,8 @@
 // Each running node has one lease. A heartbeat renews it by the database's clock, under an epoch that is never used
 // again once it has lapsed. A job belongs to a node's epoch from the moment it is added, so a new job runs on its
 // node without another query. When a node dies or stops, other nodes adopt its jobs in sets. Handlers therefore run
-// at least once. A paused node may still be in a handler when another node begins it (Job.Adopted reports this), so
-// the state of its own rows must guard a handler's writes.
+// at least once. A paused node may still run a handler when another node begins the same job, which Job.Adopted
+// reports. The state of its rows must therefore guard a handler's writes.
 //
 // Memory is bounded. A job that does not fit stays only in the table. It is fetched when there is room, the earliest
 // first.

@@ -34,7 +34,7 @@ type Options struct {
 	PerHost   int           // concurrent exchanges with one host; further callers wait
 	Kept      int           // maximum number of idle connections, over all hosts
 	// KeptFor is how long an idle connection is kept. It should be shorter than the time for which servers keep idle
-	// connections, because a request on a connection that the server is closing gets no response.
+	// connections. A request on a connection that the server is closing gets no response.
 	KeptFor time.Duration
 
 	HeadBytes int64 // maximum size of a response's head

@@ -238,8 +238,8 @@ func (p *Proxy) Explain(err error) string {
 	return t.reason + ": " + strings.ToValidUTF8(text[:min(len(text), tunnelTextBytes)], "?")
 }
 
-// tunnelError is the error of a failed tunnel. errors.Is matches only ErrProxy, because callers would misunderstand a
-// cause such as a refused connection as the receiver's.
+// tunnelError is the error of a failed tunnel. errors.Is matches only ErrProxy. Otherwise callers would take a cause
+// such as a refused connection for the receiver's.
 type tunnelError struct {
 	reason string // our text
 	cause  error  // may contain the proxy's text and address

@@ -28,8 +28,8 @@ const (
 )
 
 // Collect accepts a collection and returns; the provider prompts the payer afterwards. replayed reports that an
-// earlier request created it, with the same Idempotency-Key or, for tenants that repeat duplicates, the same
-// Reference.
+// earlier request created it, with the same Idempotency-Key. For tenants that repeat duplicates, it may also have the
+// same Reference.
 func (p *Payments) Collect(ctx context.Context, c idempotency.Caller, r Collect) (pay book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {

@@ -399,8 +399,8 @@ func (r *run) recordWaited(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	return r.changeAttempt(ctx, book.EventWaited, row, "")
 }
 
-// beforeSubmission searches every rail for the payment before its first submission in a recovery, because the
-// restored row may predate a reroute. goOn allows the submission; otherwise out is the job's outcome.
+// beforeSubmission searches every rail for the payment before its first submission in a recovery. The restored row
+// may be from before a reroute. goOn allows the submission; otherwise out is the job's outcome.
 func (r *run) beforeSubmission(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	s, err := r.f.recovered.state(ctx)
 	switch {

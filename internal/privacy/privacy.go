@@ -1,9 +1,10 @@
 // Package privacy finds an installation's data about a person, by their mobile number, and erases it. It keeps the
-// money: amounts, times, references, outcomes, the ledger. It erases the person: the number and the name on final
-// payments, the notes about them, the number on final messages, rows of batches, lines of statements, and contacts.
-// It also erases the bodies of exchanges with providers, of finished webhooks, and of their receivers' responses. An
-// open payment or message keeps the number, because it is needed. Such rows are counted, so that the erasure can be
-// repeated later. An opt-out stays, because without it the next import could send the person a campaign.
+// money: amounts, times, references, outcomes, the ledger. It erases the number and the name on final payments, the
+// notes about these, and the number on final messages. It also erases rows of batches, lines of statements, and
+// contacts. It also erases the bodies of exchanges with providers, of finished webhooks, and of their receivers'
+// responses. An open payment or message keeps the number, because it is needed. Such rows are counted, so that the
+// erasure can be repeated later. An opt-out stays, because without it the next import could send the person a
+// campaign.
 //
 // No index contains numbers alone, so every search reads whole tables. It does so in limited steps, so that servers
 // can run meanwhile.
@@ -48,8 +49,8 @@ type Found struct {
 	At        time.Time
 }
 
-// Export calls each for every record about a number, ordered by kind and not by time: payments with their notes, rows
-// of batches, lines of statements, messages, contacts.
+// Export calls each for every record about a number. The order is by kind, not by time: payments with their notes,
+// rows of batches, lines of statements, messages, contacts.
 func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found) error) error {
 	err := d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error {
 		if err := each(Found{What: "payment", Tenant: p.Tenant, ID: p.ID, Name: p.AccountName, Detail: string(p.Kind) + " of " + p.Amount.String() + ", " + p.PublicStatus(), Reference: p.Reference, At: p.CreatedAt}); err != nil {

@@ -119,8 +119,8 @@ type Refunder interface {
 	RefundStatus(ctx context.Context, r StatusRequest) Outcome
 }
 
-// NameResolver returns the registered name of a wallet. Nothing moves, so the outcome only classifies the response:
-// Accepted with a name, Rejected for an unknown wallet, and anything else if the caller may try again.
+// NameResolver returns the registered name of a wallet. No money moves, so the outcome only classifies the response.
+// It is Accepted with a name, Rejected for an unknown wallet, and anything else if the caller may try again.
 type NameResolver interface {
 	WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, Outcome)
 }

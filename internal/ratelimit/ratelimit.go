@@ -36,7 +36,7 @@ type Limit struct {
 	Window time.Duration
 	// Block is the number of requests that a node draws from the counter at once. At 1 or less, every request is
 	// counted in the database. A larger block saves writes. Tokens that a node drew and did not use are lost for the
-	// window, so a tenant may get fewer requests than Max, but never more.
+	// window. A tenant may therefore get fewer requests than Max, but never more.
 	Block int64
 }
 

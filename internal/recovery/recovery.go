@@ -277,8 +277,8 @@ func (r *Recovery) write(ctx context.Context, also []func(*db.Tx) error, step fu
 	})
 }
 
-// A Conflict is a request that a provider completed before the restore and that cannot be adopted: the wallet does
-// not cover it, or amount or party differ. An operator resolves it by a claim.
+// A Conflict is a request that a provider completed before the restore and that cannot be adopted. Either the wallet
+// does not cover it, or its amount or party differs. An operator resolves it by a claim.
 type Conflict struct {
 	Tenant            string
 	Kind              string

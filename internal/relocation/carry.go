@@ -161,8 +161,8 @@ func (s shape) last(t *db.Tx) (key []any, err error) {
 const carriedRows = 500
 
 // carry copies the rows of a table from a SQLite database to the same table of another database. Nothing else may
-// write to either. It copies a limited number of rows at a time, in the order of the primary key, and continues after
-// the last row of the target. It can therefore be repeated after any interruption, even after a COMMIT without a
+// write to either. It copies a limited number of rows at a time, in the order of the primary key. It starts after the
+// last row of the target. It can therefore be repeated after any interruption, even after a COMMIT without a
 // response. require may defer guards to each transaction. progress receives the number of rows of each.
 func carry(ctx context.Context, from, to *db.DB, table string, require func(*db.Tx), progress func(rows int)) error {
 	if from.Engine() != db.SQLite {

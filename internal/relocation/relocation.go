@@ -2,9 +2,9 @@
 // server runs during the move. A mark in both databases, in place of the master key's fingerprint, keeps servers of
 // every release away (installation.Mark). First the source is marked as about to move, then the empty target as being
 // copied into, then the source as moving. Then the rows are copied table by table in the order of their keys,
-// counted, and compared by a digest, and the books of the copy are checked. One transaction removes the target's mark
-// and writes the move into its audit log. That transaction is the switch: before it the move can be abandoned, after
-// it the source keeps its mark for ever.
+// counted, and compared by a digest. The books of the copy are checked. One transaction removes the target's mark and
+// writes the move into its audit log. That transaction is the switch: before it the move can be abandoned, after it
+// the source keeps its mark for ever.
 //
 // A move that was interrupted at any moment continues when it is run again: the contents of the databases are its
 // progress. Two concurrent moves, or one that was abandoned, stop at the mark, which every transaction of the copy

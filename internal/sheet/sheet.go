@@ -5,8 +5,8 @@
 // nothing. Memory is limited for any content: one row at a time is in memory, the texts of a workbook are on disk,
 // and everything that unpacks has a limit.
 //
-// A form lists the fields of a kind of file. Their columns are found by headings, by the form of the cells if several
-// headings fit, or by the caller's choice, such as a person's mapping of columns.
+// A form lists the fields of a kind of file. Their columns are found by headings. If several headings fit, the form
+// of the cells decides. The caller may also choose the columns, such as by a person's mapping.
 //
 // The value of a workbook's cell is the stored value, never the displayed text. A value that a spreadsheet has
 // damaged is refused where it is used. Examples are an error, a date instead of a text, and a number of more digits

@@ -146,8 +146,8 @@ func moves(op string) bool {
 }
 
 // Fault is one armed fault. An empty Provider means all providers. An empty Operation means all operations of the
-// fault's kind: requests that move money, status queries for the status faults, and all requests for an outage,
-// throttling, 401 and 403. "*" means all operations.
+// fault's kind. These are status queries for the status faults, all requests for an outage, throttling, 401 and 403,
+// and otherwise requests that move money. "*" means all operations.
 //
 // Only faults that name the message centre or one of its operations affect it. Payments and messages therefore do not
 // use up each other's faults.

@@ -10,7 +10,7 @@ import (
 )
 
 // scheduler runs later events with one heap, one goroutine and one timer, for any number of movements. Times are
-// rounded to a Grid of 10 ms, so that the scheduler of a busy book wakes up at most a hundred times a second, not
+// rounded to a Grid of 10 ms. The scheduler of a busy book therefore wakes up at most a hundred times a second, not
 // once for each movement.
 type scheduler struct {
 	clock *clock.Clock

@@ -38,8 +38,8 @@ const Default = ""
 // maxBasisPoints is 100 percent.
 const maxBasisPoints = 10_000
 
-// Rule is the fee of one product on one channel: flat plus basis points of the amount (100 are one percent), rounded
-// half up to the pesewa, then limited by minimum and maximum.
+// Rule is the fee of one product on one channel: flat plus basis points of the amount (100 are one percent). The sum
+// is rounded half up to the pesewa, then limited by minimum and maximum.
 type Rule struct {
 	Product     Product
 	Channel     string // a network, BANK or AnyChannel

@@ -3,7 +3,8 @@
 // are separate assets of the ledger, and the tenant's wallets are created with the tenant. Keys and allowed addresses
 // are in package access.
 //
-// Each node reads a tenant or its fees at most once a second, so a change applies on every node within one second.
+// Each node reads a tenant or its fees at most once a second. A change therefore applies on every node within one
+// second.
 package tenant
 
 import (
@@ -55,8 +56,8 @@ const (
 // Duplicates selects the response to a request whose reference was used before.
 type Duplicates string
 
-// Responses to duplicates: a refusal, which is the documented default, or for a day the current state of the first
-// payment if the requests are equal.
+// Responses to duplicates. The documented default is a refusal. The other response, for a day and for equal requests,
+// is the current state of the first payment.
 const (
 	RefuseDuplicates Duplicates = "refuse"
 	RepeatDuplicates Duplicates = "repeat"

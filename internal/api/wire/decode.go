@@ -1,7 +1,7 @@
 // Package wire reads and writes the JSON of the interface. Its decoder refuses ambiguous input: a repeated name, text
-// that is not UTF-8, and unbounded nesting. Its writer keeps the order and the types of members that client programs
-// compare literally: an amount is a number in one endpoint and a string in the next. Package api decides the meaning
-// of the members.
+// that is not UTF-8, and unbounded nesting. Its writer keeps the order and the types of members, because client
+// programs compare them literally. An amount is a number in one endpoint and a string in another. Package api decides
+// the meaning of the members.
 package wire
 
 import (
@@ -55,8 +55,8 @@ type syntax struct {
 // enough is the value with which a scan panics after too many errors.
 type enough struct{}
 
-// scanner reads a text once. It replaces encoding/json, which does not report all errors: it takes the last of two
-// equal names, replaces invalid UTF-8, loses digits of numbers, and stops at the first error.
+// scanner reads a text once. It replaces encoding/json, which does not report all errors. That package takes the last
+// of two equal names, replaces invalid UTF-8, loses digits of numbers, and stops at the first error.
 type scanner struct {
 	in     []byte
 	at     int

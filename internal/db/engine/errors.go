@@ -54,8 +54,8 @@ type OwnError struct{ Err error }
 // Error implements error.
 func (e *OwnError) Error() string { return e.Err.Error() }
 
-// Known reports whether an error needs no classification by a driver: there is none, it comes from the caller's own
-// function, or it has a class already.
+// Known reports whether an error needs no classification by a driver. That is so if err is nil, comes from the
+// caller's own function, or has a class already.
 func Known(err error) (classified error, known bool) {
 	if err == nil {
 		return nil, true

@@ -56,8 +56,8 @@ const (
 	beginRead  = "begin isolation level read committed read only"
 	beginWhole = "begin isolation level repeatable read read only"
 	wholePlans = "select set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true), set_config('enable_nestloop', 'off', true)"
-	// PostgreSQL uses one plan for every size of a set. A plan for the actual number of rows reads a whole table once
-	// for each row of the set, if few rows are in the state that a guard requires.
+	// PostgreSQL uses one plan for every size of a set. If few rows are in the state that a guard requires, a plan
+	// for the actual number of rows is bad. It reads a whole table once for each row of the set.
 	writePlans = "set local plan_cache_mode = force_generic_plan"
 	// If the server acknowledges commits before they are durable, we turn that off. A setting that waits for more
 	// than the server's own disk stays.
@@ -152,8 +152,8 @@ func (d *DB) endBroken(ctx context.Context, id *identity, commitSent bool) (busy
 	return err == nil, err
 }
 
-// lost handles a connection that broke by itself. After a restart or a failover, all older connections are likely
-// broken, too. lost closes the idle ones, so that they do not make one transaction each fail. It does nothing for a
+// lost handles a connection that broke by itself. After a restart or a failover, all older connections are probably
+// broken too. lost closes the idle ones, because each of them would make a transaction fail. It does nothing for a
 // connection that is older than the last such reset.
 func (d *DB) lost(c *pgx.Conn) {
 	last := d.reset.Load()

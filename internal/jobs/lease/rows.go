@@ -4,9 +4,9 @@ import "github.com/makola/makola/internal/db"
 
 const sqlEndAll = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0`
 
-// EndAll ends the lease of every node. It is for a database that was restored to an earlier state, with which the
-// nodes' memory does not agree: finished jobs exist again, and running ones may be missing. Each node begins a new
-// epoch with its next heartbeat, and reads its jobs from the rows.
+// EndAll ends the lease of every node. It is for a database that was restored to an earlier state. The nodes' memory
+// does not agree with it: finished jobs exist again, and running ones may be missing. Each node begins a new epoch
+// with its next heartbeat, and reads its jobs from the rows.
 func EndAll(tx *db.Tx) { tx.Defer(sqlEndAll, -1) }
 
 const sqlAlive = `SELECT DISTINCT node FROM job_leases WHERE expires_at > now_micros() ORDER BY node`

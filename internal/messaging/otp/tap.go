@@ -19,7 +19,7 @@ import (
 // closes for a while. A batch that does not fill in time is dropped, so that a small number of codes never closes a
 // tap.
 //
-// Every change except the count of a verification is made while the tenant's credits are locked, so that each node
+// Every change except the count of a verification is made while the tenant's credits are locked. Each node therefore
 // sees the batches of the others.
 
 // tapRange is the number of digits of a number in its 233 form that identify a range.

@@ -117,8 +117,8 @@ func networkID(e sim.Entry) string {
 	return strconv.FormatInt(2_000_000_000+e.Number, 10)
 }
 
-// orderData returns the data of the response to an open or refused order, in the form that the documents of each of
-// the three interfaces show.
+// orderData returns the data of the response to an open or refused order. Each of the three interfaces has its own
+// documented form.
 func orderData(e sim.Entry) map[string]any {
 	_, message := outcome(e)
 	d := map[string]any{"TransactionId": "", "ClientReference": e.Reference, "Amount": cedis(e.Amount)}
