@@ -50,6 +50,7 @@ func newMeters(a *App) *meters {
 	m.registry.MustRegister(a.payments.Collectors()...)
 	m.registry.MustRegister(a.messaging.Collectors()...)
 	m.registry.MustRegister(a.textMetrics.Collectors()...)
+	m.registry.MustRegister(a.inbox.Collectors()...)
 	for _, r := range a.sms {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_sms_connected", ConstLabels: prometheus.Labels{"mode": string(r.mode)},
 			Help: "Whether this node is connected with a message centre: 1 on one node at most."}, func() float64 {

@@ -23,6 +23,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/figures"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/inbox"
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
@@ -132,6 +133,7 @@ type parts struct {
 	senders      *senderid.Store
 	contacts     *contacts.Store
 	messaging    *messaging.Messaging
+	inbox        *inbox.Store
 	textRails    []provider.TextRail
 	textMetrics  *textroute.Metrics
 	sms          []*smsRail      // that of test money is the last

@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/inbox"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/test/apitest"
@@ -27,6 +28,8 @@ import (
 //	credits 98                          what the balance endpoint says
 //	sell 50                             an operator sells credits
 //	optout 0240000001                   an operator puts a number on the list of those that want nothing
+//	incoming 1400                       an operator gives the account a number for texts from handsets
+//	text 0240000001 1400 STOP           a handset sends a text to a number
 //	stop $campaign                      an operator stops a campaign
 //	handset 0240000001 {...}            the newest text on a handset
 //	silent 0240000001                   a handset that got nothing since the scenario began
@@ -80,6 +83,18 @@ func smsStep(word, rest string) (func(*actor), error) {
 				return nil
 			})
 		}, err
+	case word == "incoming" && len(fields) == 1:
+		return func(a *actor) {
+			a.write(func(tx *db.Tx) error {
+				_, err := a.stage.app.inbox.Assign(tx, inbox.Number{Tenant: a.tenant.ID, Number: rest, Answers: true})
+				return err
+			})
+		}, nil
+	case word == "text" && len(fields) > 2:
+		return func(a *actor) {
+			a.stage.sim.Centre.SendText(fields[0], fields[1], strings.Join(fields[2:], " "))
+			a.stage.settle(a.t)
+		}, nil
 	case word == "stop" && len(fields) == 1:
 		return func(a *actor) {
 			a.write(func(tx *db.Tx) error {

@@ -90,7 +90,7 @@ type stage struct {
 	clock    *clock.Clock
 	sim      *simulated
 	app      *App
-	inbox    *inbox
+	inbox    *hookInbox
 	played   int
 }
 
@@ -533,8 +533,8 @@ func (a *actor) leave() {
 	}
 }
 
-// inbox receives webhooks whole.
-type inbox struct {
+// hookInbox receives webhooks whole.
+type hookInbox struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	came   map[string][]received
@@ -546,8 +546,8 @@ type received struct {
 	body   []byte
 }
 
-func newInbox(t *testing.T) *inbox {
-	in := &inbox{came: map[string][]received{}, refuse: map[string]int{}}
+func newInbox(t *testing.T) *hookInbox {
+	in := &hookInbox{came: map[string][]received{}, refuse: map[string]int{}}
 	in.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -570,7 +570,7 @@ func newInbox(t *testing.T) *inbox {
 	return in
 }
 
-func (in *inbox) of(path string) []received {
+func (in *hookInbox) of(path string) []received {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return slices.Clone(in.came[path])

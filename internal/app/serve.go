@@ -134,7 +134,7 @@ func (a *App) consoleDeps(public string, hosts func(string) bool, waiting func(c
 // pages of handsets.
 func (a *App) pages(secrets func(purpose string) []byte) (sites [][]console.Route, waiting func(console.Place) (map[string]int, error)) {
 	approvals := &approvals.Pages{Changes: a.changes}
-	records := &records.Pages{Tenants: a.tenants, Audit: a.audit, Ledger: a.ledger, Payments: a.payments, Messaging: a.messaging, Webhooks: a.webhooks,
+	records := &records.Pages{Inbox: a.inbox, Contacts: a.contacts, Tenants: a.tenants, Audit: a.audit, Ledger: a.ledger, Payments: a.payments, Messaging: a.messaging, Webhooks: a.webhooks,
 		Requests: a.requests, Routes: a.routes, Approvals: approvals, Statements: a.statements, Notices: a.notices, NumberKey: secrets(identity.NumberKey)}
 	settings := &accountsettings.Pages{Identity: a.identity, Access: a.access, Requests: a.requests, Webhooks: a.webhooks, Approvals: approvals}
 	ops := &ops.Pages{Tenants: a.tenants, Access: a.access, Audit: a.audit, Payments: a.payments, Messaging: a.messaging, Senders: a.senders,

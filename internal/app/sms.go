@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/inbox"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -49,6 +50,9 @@ func (a *App) buildMessaging() error {
 	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Answers: answers, Senders: a.senders, Contacts: a.contacts, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas, OTPTap: a.cfg.OTPTap, KeepOTPs: a.cfg.Keep.OTPs, KeepTexts: a.cfg.Keep.Texts})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
+	a.inbox = inbox.New(inbox.Deps{DB: a.db, Tenants: a.tenants, Contacts: a.contacts, Webhooks: a.webhooks, Messaging: a.messaging, Jobs: a.jobs, Clock: a.clock, Log: a.log,
+		Words: a.cfg.OptOut, Keep: a.cfg.Keep.Incoming})
+	a.later(func(context.Context) error { a.inbox.Close(); return nil })
 	a.jobs.Periodic("sms-states", pollTextsEvery, a.pollTexts)
 	log := fewLines(a.log) // a message centre may send what cannot be read without end
 	for _, r := range a.sms {
@@ -57,6 +61,9 @@ func (a *App) buildMessaging() error {
 		r.options = smpp.Options{Clock: clock.Real(), Log: log, Receipt: func(ctx context.Context, receipt provider.Receipt) func() error {
 			receipt.At = a.clock.Now()
 			return a.messaging.Receive(ctx, receipt)
+		}, Incoming: func(ctx context.Context, m provider.Incoming) func() error {
+			m.At = a.clock.Now()
+			return a.inbox.Receive(ctx, r.mode, m)
 		}}
 	}
 	return nil

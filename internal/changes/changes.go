@@ -24,7 +24,7 @@
 //	refund.go       a refund that a person requests on a page
 //	payout_order.go a payout that a person requests on a page
 //	payout.go       a payout that awaits approval
-//	transfer.go, float.go, credits.go, payment.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
+//	transfer.go, float.go, credits.go, payment.go, policy.go, tenant.go, key.go, people.go, sender.go, incoming.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
 //	closing.go      days of the books closed, and the codes of accounts
 //	bank.go, transit.go  bank accounts of the company, and money on its way
 //	bookings.go     a reference of the requester, booked once

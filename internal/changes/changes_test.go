@@ -24,6 +24,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/inbox"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/lookup"
@@ -99,7 +100,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	f.queue, f.routes = queue, routes
 	batches := batch.New(batch.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Payments: pays, Treasury: orders, Jobs: queue, Access: access.New(d, c), Routes: routes, Lookups: lookup.New(d, tenants, routes, c), Clock: c, Log: quiet, Secret: secret})
 	f.Changes = New(Deps{Store: NewStore(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people, Batches: batches,
-		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Closing: closing.New(d, f.ledger, c), Payments: pays, Messaging: texts, Routes: routes, Jobs: queue, Reconcile: reconcile.New(reconcile.Deps{DB: d, Clock: c, Log: quiet, Ledger: f.ledger, Payments: pays.Reader, Account: pays.AccountAt}), Lookups: lookup.New(d, tenants, routes, c)})
+		Senders: senders, Inbox: inbox.New(inbox.Deps{DB: d, Tenants: tenants, Clock: c}), Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Closing: closing.New(d, f.ledger, c), Payments: pays, Messaging: texts, Routes: routes, Jobs: queue, Reconcile: reconcile.New(reconcile.Deps{DB: d, Clock: c, Log: quiet, Ledger: f.ledger, Payments: pays.Reader, Account: pays.AccountAt}), Lookups: lookup.New(d, tenants, routes, c)})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/inbox"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/lookup"
@@ -36,6 +37,7 @@ type Deps struct {
 	Access   *access.Access
 	People   *identity.Identity
 	Senders  *senderid.Store
+	Inbox    *inbox.Store
 	Webhooks *webhook.Webhooks
 	// Seal stores a secret of the change, which is shown to the requester once. If Seal is nil, only the person who
 	// applies the change gets the secret.

@@ -32,7 +32,7 @@ func (a *Changes) own() []Kind {
 
 		a.feesKind(), a.switchKind(KindPause, "Pause of a provider", false), a.switchKind(KindResume, "Resumption of a provider", true), a.routeKind(),
 		a.reopenKind(), a.rerunKind(), a.stopKind(),
-	}, a.exceptionKinds(), a.bankKinds(), a.transitKinds(), a.closingKinds(), a.settingsKinds(), a.catalogueKinds())
+	}, a.exceptionKinds(), a.bankKinds(), a.transitKinds(), a.closingKinds(), a.settingsKinds(), a.catalogueKinds(), a.incomingKinds())
 }
 
 // Forms are the kinds of this package that makola change requests, in the order of their names.

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/inbox"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
@@ -197,6 +198,16 @@ func accountExamples() map[string]example {
 			return x.CreateSender(x.t.Context(), x.boss, id, senderid.Sender{Tenant: x.tenant.ID, ID: newID(), Name: fmt.Sprintf("OVER%d", x.n)}, "their old provider")
 		}},
 		KindRejectSender: {ask: func(x *examples, id string) (Request, error) { return x.review(id, senderid.Rejected) }},
+		KindAssignNumber: {ask: func(x *examples, id string) (Request, error) {
+			return x.Do(x.t.Context(), x.boss, KindAssignNumber, id, Values{FieldTenant: x.tenant.ID, "number": "1400", "keyword": fmt.Sprintf("shop%d", x.n)}, "a campaign")
+		}},
+		KindReleaseNumber: {ask: func(x *examples, id string) (Request, error) {
+			n := inbox.Number{Tenant: x.tenant.ID, Number: "1401", Keyword: fmt.Sprintf("shop%d", x.n), Answers: true}
+			if err := x.db.Write(x.t.Context(), func(tx *db.Tx) error { _, err := x.Inbox.Assign(tx, n); return err }); err != nil {
+				return Request{}, err
+			}
+			return x.Do(x.t.Context(), x.boss, KindReleaseNumber, id, Values{FieldTenant: x.tenant.ID, "number": n.Number, "keyword": n.Keyword}, "the campaign is over")
+		}},
 	}
 }
 

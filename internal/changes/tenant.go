@@ -136,6 +136,8 @@ func Settings() []Setting {
 			set: func(c *tenant.Change, text string) error { c.Email = &text; return nil }},
 		{Name: "voucher", Label: "Clients send the payers' vouchers (Telecel)", Options: onOff, Own: true, get: func(t tenant.Tenant) string { return word(t.Voucher) },
 			set: func(c *tenant.Change, text string) error { on := text == "on"; c.Voucher = &on; return nil }},
+		{Name: "sms_url", Label: "Address for texts from handsets", Own: true, get: func(t tenant.Tenant) string { return t.SMSURL },
+			set: func(c *tenant.Change, text string) error { c.SMSURL = &text; return nil }},
 		quota("quota_contacts", "Most contacts", func(q tenant.Quotas) tenant.Quota { return q.Contacts }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Contacts }),
 		quota("quota_groups", "Most contact groups", func(q tenant.Quotas) tenant.Quota { return q.Groups }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Groups }),
 		quota("quota_sender_ids", "Most sender IDs", func(q tenant.Quotas) tenant.Quota { return q.Senders }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Senders }),
@@ -273,6 +275,11 @@ func (a *Changes) lookSettings(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
+	if i := slices.IndexFunc(set, func(s setting) bool { return s.Name == "sms_url" && s.After != "" }); i >= 0 {
+		if err := a.Webhooks.Check(set[i].After); err != nil {
+			return Draft{}, problem.Field("sms_url", err.Error())
+		}
+	}
 	if len(set) == 0 {
 		if request, err := a.Get(ctx, o.By.Place, o.ID); err == nil && request.Requester == o.By.id() && request.Tenant == t.ID { // the same form again
 			return Draft{Again: &request}, nil
@@ -299,7 +306,7 @@ func (a *Changes) lookSettings(ctx context.Context, o Order) (Draft, error) {
 func settingFields(take func(s Setting) bool) (fields []Field) {
 	for _, s := range Settings() {
 		if take(s) {
-			fields = append(fields, Field{Name: s.Name, Label: s.Label, Options: s.Options, Max: 120})
+			fields = append(fields, Field{Name: s.Name, Label: s.Label, Options: s.Options, Max: tenant.MaxURL})
 		}
 	}
 	return fields

@@ -35,7 +35,7 @@ var reads = map[string]string{
 	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "account": "list show", "people": "list", "approvals": "list show kinds policy",
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "contradicted find list stuck show references", "ledger": "check balance statement funds journal totals",
 	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges callback", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
-	"campaigns": "list messages", "otp": "ranges", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth", "figures": "status",
+	"campaigns": "list messages", "otp": "ranges", "contacts": "groups optouts", "incoming": "list numbers", "backup": "create verify list drill record", "jobs": "list dead depth", "figures": "status",
 	"batch": "check list status results", "statements": "list exceptions", "day": "show month", "bank": "list transfers",
 	"clock": "steps", "recovery": "status access begin open skip allow dismiss claim claims end",
 }

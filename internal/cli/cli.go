@@ -78,6 +78,7 @@ type commands struct {
 	Senders   accounts.Senders   `cmd:"" group:"Messages:" help:"Review sender IDs."`
 	Credits   funds.Credits      `cmd:"" group:"Messages:" help:"Sell, refund and report SMS credits."`
 	Campaigns accounts.Campaigns `cmd:"" group:"Messages:" help:"List and stop campaigns."`
+	Incoming  accounts.Incoming  `cmd:"" group:"Messages:" help:"List texts from handsets, and the numbers that receive them."`
 	OTP       accounts.OTP       `cmd:"" name:"otp" group:"Messages:" help:"Manage ranges of numbers that are closed for one-time passwords."`
 	Contacts  accounts.Contacts  `cmd:"" group:"Messages:" help:"Manage contact groups and opt-outs."`
 

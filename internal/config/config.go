@@ -84,6 +84,7 @@ type Server struct {
 	Paystack       Paystack        `embed:"" prefix:"paystack-" envprefix:"MAKOLA_PAYSTACK_"`
 	HubtelSMS      HubtelSMS       `embed:"" prefix:"hubtel-sms-" envprefix:"MAKOLA_HUBTEL_SMS_"`
 	Arkesel        Arkesel         `embed:"" prefix:"arkesel-" envprefix:"MAKOLA_ARKESEL_"`
+	OptOut         OptOutWords     `embed:"" prefix:"sms-" envprefix:"MAKOLA_SMS_"`
 	SMSRoutes      []SMSRoute      `name:"sms-route" env:"MAKOLA_SMS_ROUTES" placeholder:"NETWORK:SENDER:PROVIDERS" help:"Providers of texts in order, for a network and a sender ID, such as MTN:*:arkesel+smpp; * is any. Without a route: smpp, hubtelsms, arkesel. May be repeated."`
 	SMPP           SMPP            `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
 	SMTP           SMTP            `embed:"" prefix:"smtp-" envprefix:"MAKOLA_SMTP_"`

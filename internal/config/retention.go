@@ -12,6 +12,7 @@ type Retention struct {
 	Requests  time.Duration `name:"requests" env:"REQUESTS" default:"720h" help:"How long refused and failed requests are kept; at least 24h."`
 	Webhooks  time.Duration `name:"webhooks" env:"WEBHOOKS" default:"720h" help:"How long an event and its attempts are kept after the event ended; at least 24h."`
 	OTPs      time.Duration `name:"otps" env:"OTPS" default:"168h" help:"How long the number and the hashed code of a one-time password are kept after it expired; at least 24h."`
+	Incoming  time.Duration `name:"incoming" env:"INCOMING" default:"2160h" help:"How long texts from handsets are kept; at least 24h."`
 	Texts     time.Duration `name:"texts" env:"TEXTS" default:"0" help:"How long the texts of finished campaigns are kept, counted from the request; 0 keeps them forever, otherwise at least 24h."`
 }
 
@@ -23,7 +24,7 @@ func (r Retention) Validate() error {
 	for _, s := range []struct {
 		name string
 		keep time.Duration
-	}{{"exchanges", r.Exchanges}, {"requests", r.Requests}, {"webhooks", r.Webhooks}, {"otps", r.OTPs}} {
+	}{{"exchanges", r.Exchanges}, {"requests", r.Requests}, {"webhooks", r.Webhooks}, {"otps", r.OTPs}, {"incoming", r.Incoming}} {
 		if s.keep < leastRetention {
 			return fmt.Errorf("--keep-%s is %v; at least %v are kept", s.name, s.keep, leastRetention)
 		}

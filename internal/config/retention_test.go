@@ -7,7 +7,7 @@ import (
 )
 
 func TestRetention_refusesTooShort(t *testing.T) {
-	good := Retention{Exchanges: 24 * time.Hour, Requests: 24 * time.Hour, Webhooks: 24 * time.Hour, OTPs: 24 * time.Hour}
+	good := Retention{Exchanges: 24 * time.Hour, Requests: 24 * time.Hour, Webhooks: 24 * time.Hour, OTPs: 24 * time.Hour, Incoming: 24 * time.Hour}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}

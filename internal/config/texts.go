@@ -32,7 +32,14 @@ type Arkesel struct {
 // Enabled reports whether the operator configured Arkesel at all.
 func (a Arkesel) Enabled() bool { return a.APIKey != "" }
 
-// TextProviders are the names that routes use for the providers of texts.
+// OptOutWords are words of texts from handsets, besides the usual ones. A text that is such a word alone keeps the list
+// of numbers that get no campaign.
+type OptOutWords struct {
+	Stop  []string `name:"stop-word" env:"STOP_WORDS" placeholder:"WORD" help:"Word that ends the campaigns to a handset, besides STOP and the usual ones. May be repeated."`
+	Start []string `name:"start-word" env:"START_WORDS" placeholder:"WORD" help:"Word that begins them again, besides START and the usual ones. May be repeated."`
+}
+
+// TextProviders are the names of what carries texts, as routes have them.
 var TextProviders = []string{"smpp", "hubtelsms", "arkesel"}
 
 // SMSRoute is the ordered list of providers of texts for a network and a sender ID. An empty network or sender ID

@@ -17,6 +17,7 @@ const maxReason = 500
 type OptOut struct {
 	MSISDN    msisdn.MSISDN
 	Reason    string
+	ByText    bool // its owner sent STOP
 	CreatedAt time.Time
 }
 
@@ -24,7 +25,8 @@ const (
 	insertOptOuts = `INSERT INTO opt_outs (tenant, msisdn, reason, created_at) SELECT $1, value, $3, $4 FROM texts($2)
 	WHERE true ON CONFLICT (tenant, msisdn) DO NOTHING`
 	deleteOptOut = `DELETE FROM opt_outs WHERE tenant = $1 AND msisdn = $2`
-	listOptOuts  = `SELECT msisdn, reason, created_at FROM opt_outs WHERE tenant = $1 AND msisdn > $2 ORDER BY msisdn LIMIT $3`
+	listOptOuts  = `SELECT msisdn, reason, by_text, created_at FROM opt_outs WHERE tenant = $1 AND msisdn > $2 ORDER BY msisdn LIMIT $3`
+	optOutsPage  = `SELECT msisdn, reason, by_text, created_at FROM opt_outs WHERE tenant = $1 ORDER BY created_at DESC, msisdn LIMIT $2 OFFSET $3`
 	anyOptOut    = `SELECT 1 FROM opt_outs WHERE tenant = $1 LIMIT 1`
 )
 
@@ -47,14 +49,46 @@ func (s *Store) OptIn(tx *db.Tx, tenant string, number msisdn.MSISDN) (bool, err
 	return rows > 0, err
 }
 
+const (
+	stopByText  = `INSERT INTO opt_outs (tenant, msisdn, reason, created_at, by_text) VALUES ($1, $2, $3, $4, 1) ON CONFLICT (tenant, msisdn) DO NOTHING`
+	startByText = `DELETE FROM opt_outs WHERE tenant = $1 AND msisdn = $2 AND by_text = 1`
+)
+
+// StopByText puts a number on the list because its owner sent a text, and reports whether it was not there.
+func (s *Store) StopByText(tx *db.Tx, tenant, reason string, number msisdn.MSISDN) (bool, error) {
+	tx.AfterCommit(func() { s.optedOut.Forget(tenant) })
+	rows, err := tx.Exec(stopByText, tenant, string(number), usertext.Cut(reason, maxReason), s.clock.Now())
+	return rows > 0, err
+}
+
+// StartByText removes a number from the list because its owner sent a text, and reports whether it was there. A number
+// that a person put there for another reason stays.
+func (s *Store) StartByText(tx *db.Tx, tenant string, number msisdn.MSISDN) (bool, error) {
+	rows, err := tx.Exec(startByText, tenant, string(number))
+	return rows > 0, err
+}
+
 // OptOuts returns at most limit numbers of the list in ascending order, beginning after a number.
 func (s *Store) OptOuts(ctx context.Context, tenant string, after msisdn.MSISDN, limit int) ([]OptOut, error) {
-	var all []OptOut
-	err := s.db.Read(ctx, func(tx *db.Tx) error {
+	return s.readOptOuts(ctx, listOptOuts, tenant, after, limit)
+}
+
+// OptOutsPage gives a page of the list, the newest first, and whether there are more. Pages count from 1.
+func (s *Store) OptOutsPage(ctx context.Context, tenant string, page, size int64) (list []OptOut, more bool, err error) {
+	size, page = min(max(size, 1), maxContactPage), max(page, 1)
+	list, err = s.readOptOuts(ctx, optOutsPage, tenant, size+1, (page-1)*size)
+	if int64(len(list)) > size {
+		return list[:size], true, err
+	}
+	return list, false, err
+}
+
+func (s *Store) readOptOuts(ctx context.Context, sql string, args ...any) (all []OptOut, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		all = nil
-		return tx.Query(listOptOuts, []any{tenant, after, limit}, func(r *db.Row) error {
+		return tx.Query(sql, args, func(r *db.Row) error {
 			var o OptOut
-			err := r.Scan(&o.MSISDN, &o.Reason, &o.CreatedAt)
+			err := r.Scan(&o.MSISDN, &o.Reason, &o.ByText, &o.CreatedAt)
 			all = append(all, o)
 			return err
 		})

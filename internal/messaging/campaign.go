@@ -72,7 +72,12 @@ func errRecovering() error {
 	return e
 }
 
-// noRecipients is the documented message for a request without recipients.
+// errNoRail refuses messages of a mode without a rail.
+func errNoRail() error {
+	return problem.New(problem.Unavailable, "sms_unavailable", "SMS cannot be sent at the moment: no operator is connected")
+}
+
+// noRecipients is the contract's refusal of a request without recipients.
 const noRecipients = "At least one of recipients or group must be present"
 
 // newCampaign checks the text and the sender ID, which every message needs, and returns the campaign. Its error names
@@ -93,7 +98,7 @@ func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller ide
 		return Campaign{}, err
 	}
 	if m.sms[t.Mode] == nil {
-		return Campaign{}, problem.New(problem.Unavailable, "sms_unavailable", "SMS cannot be sent at the moment: no operator is connected")
+		return Campaign{}, errNoRail()
 	}
 	return Campaign{
 		Tenant: t.ID, ID: uuid.Must(uuid.NewV7()).String(), Mode: t.Mode, Kind: delivery.KindCampaign, SenderID: sender.ID, Sender: sender.Name,

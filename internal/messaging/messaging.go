@@ -5,6 +5,7 @@
 // A file depends only on files that are listed below it:
 //
 //	otp.go, stopped_campaigns.go      SendOTP; campaigns that an operator stopped
+//	answer.go                         answers to texts from handsets
 //	campaign.go, campaign_report.go   Send with its checks and price; campaigns and their messages, for tenants and operators
 //	recipients.go, quota.go           numbers and groups of a send; quotas
 //	credits.go, credits_report.go     sales of credits; credits and costs

@@ -13,7 +13,9 @@ package privacy
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/inbox"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
@@ -35,6 +38,7 @@ type Deps struct {
 	Payments  *book.Reader
 	Messaging *messaging.Messaging
 	Contacts  *contacts.Store
+	Inbox     *inbox.Store
 	Routes    *route.Table
 }
 
@@ -87,6 +91,12 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 	}
 	err = d.Messaging.OfNumber(ctx, number.International(), func(s messaging.Sent) error {
 		return each(Found{What: "message", Tenant: s.Tenant, ID: s.Campaign, Detail: string(s.Status), Reference: strconv.FormatInt(s.No, 10), At: db.FromMicros(s.SubmittedAt)})
+	})
+	if err != nil {
+		return err
+	}
+	err = d.Inbox.OfNumber(ctx, number, func(t inbox.Text) error {
+		return each(Found{What: "text from the number", Tenant: t.Tenant, ID: t.ID, Detail: t.Message, Reference: t.To, At: t.ReceivedAt})
 	})
 	if err != nil {
 		return err
@@ -162,6 +172,10 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 	if err != nil {
 		return e, err
 	}
+	err = d.Inbox.OfNumber(ctx, number, func(t inbox.Text) error { return d.eraseText(ctx, t, spellings, &e) })
+	if err != nil {
+		return e, err
+	}
 	err = d.Contacts.OfNumber(ctx, number, func(c contacts.Contact) error {
 		e.Contacts++
 		return d.Contacts.DeleteContact(ctx, c.Tenant, c.ID)
@@ -176,7 +190,37 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 	return e, err
 }
 
-// errNotOver ends an erasure that is too early. The transaction is rolled back.
+// eraseText erases a person from a text that they sent, and from its event.
+func (d Deps) eraseText(ctx context.Context, t inbox.Text, spellings []string, e *Erasure) error {
+	err := d.DB.Write(db.Bulk(ctx, t.Tenant), func(tx *db.Tx) error {
+		words := spellings
+		if t.Message != "" {
+			written, err := json.Marshal(t.Message)
+			if err != nil {
+				return err
+			}
+			words = append(slices.Clone(spellings), string(written[1:len(written)-1]))
+		}
+		pending, err := webhook.EraseTexts(tx, t.Tenant, t.ID, book.Erased, words...)
+		if err == nil && pending {
+			err = errNotOver
+		}
+		if err == nil {
+			inbox.Erase(tx, t, book.Erased)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, errNotOver):
+		e.Left++
+		return nil
+	case err == nil:
+		e.Messages++
+	}
+	return err
+}
+
+// errNotOver ends an erasure that comes too early: nothing of it happens.
 var errNotOver = errors.New("privacy: a payment or its webhook is not over")
 
 // erasePayment erases a person from one payment, its webhooks and its exchanges, in one transaction. It also handles

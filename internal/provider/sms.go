@@ -62,7 +62,22 @@ type Receipt struct {
 	To         msisdn.MSISDN // empty if the receipt has no number
 }
 
-// Text is a whole message to one recipient, for a provider over HTTP.
+// Incoming is a text from a handset, or one part of it.
+type Incoming struct {
+	From, To string // as the operator wrote them: a handset, and a number or a short code
+	Encoding smstext.Encoding
+	Octets   []byte // without the header that joins the parts
+	// Part and Parts count from 1. Reference joins the parts of one text from one handset. A text of one part has 1 and 1.
+	Part, Parts, Reference int
+	// Session names the connection until the operator's next refusal. A text that an operator sends again after a
+	// refusal, or on another connection, has another Session. A person who sends a text twice makes two texts of one
+	// Session with two Sequences.
+	Session  string
+	Sequence uint32
+	At       time.Time
+}
+
+// Text is a whole message to one recipient, as it goes to a provider over HTTP.
 type Text struct {
 	From     string
 	To       msisdn.MSISDN

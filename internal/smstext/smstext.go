@@ -16,11 +16,12 @@ import (
 // Encoding is the alphabet in which a text travels.
 type Encoding string
 
-// The encodings. Latin1 is used only where an operator asks for it.
+// The encodings. Latin1 is used only where an operator asks for it. Binary is incoming data that is no text.
 const (
 	GSM7   Encoding = "gsm7"
 	Latin1 Encoding = "latin1"
 	UCS2   Encoding = "ucs2"
+	Binary Encoding = "binary"
 )
 
 // Sizes of a segment in units of its encoding: septets of GSM7, octets of Latin1, 16-bit units of UCS2.

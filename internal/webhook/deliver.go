@@ -116,7 +116,7 @@ func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outc
 	return e, jobs.Outcome{}
 }
 
-const sqlEvent = `SELECT url, body, kind, created_at, attempts, state, trace FROM webhook_events
+const sqlEvent = `SELECT url, body, ` + kindColumn + `, created_at, attempts, state, trace FROM webhook_events
 	WHERE tenant = $1 AND subject = $2 AND id = $3`
 
 // record is the result of an attempt, to be stored.

@@ -47,7 +47,7 @@ type Filter struct {
 }
 
 const (
-	deliveryColumns = `tenant, subject, id, mode, kind, url, body, state, attempts, status, took, error, created_at, ended_at, erased`
+	deliveryColumns = `tenant, subject, id, mode, ` + kindColumn + `, url, body, state, attempts, status, took, error, created_at, ended_at, erased`
 
 	sqlList = `SELECT ` + deliveryColumns + ` FROM webhook_events
 		WHERE tenant = $1 AND ($2 = '' OR state = $2) AND (subject, id) < ($3, $4)

@@ -61,6 +61,8 @@ const (
 	Payout     Kind = "payout"
 	Collection Kind = "collection"
 	Airtime    Kind = "airtime"
+	// Received is a text from a handset. Its caller makes the body.
+	Received Kind = "sms.received"
 )
 
 // Event is a change of which a customer asked to be notified.
@@ -77,6 +79,7 @@ type Event struct {
 	ProviderReference string
 	RefundOf          string // of refunds: the client's reference of the collection
 	Phone             string // in local form; collections only
+	Body              []byte // of an event that is not about a payment
 	Trace             string // traceparent of the payment's request; empty: none
 	// First means that the subject has no earlier event, which saves a query.
 	First bool
@@ -157,7 +160,10 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 	return w
 }
 
-// Counts returns this node's numbers.
+// Check refuses an address to which this installation delivers no events.
+func (w *Webhooks) Check(url string) error { return CheckURL(url, w.opts.Development) }
+
+// Counts gives this node's numbers.
 func (w *Webhooks) Counts() Counts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +188,7 @@ var eventColumns = []db.Column[*event]{
 	{Name: "subject", Text: func(e *event) string { return e.subject }},
 	{Name: "id", Text: func(e *event) string { return e.id }},
 	{Name: "mode", Text: func(e *event) string { return e.mode }},
-	{Name: "kind", Text: func(e *event) string { return string(e.kind) }},
+	{Name: "kind", Text: func(e *event) string { return e.paymentKind() }},
 	{Name: "url", Text: func(e *event) string { return e.url }},
 	{Name: "body", Text: func(e *event) string { return string(e.body) }},
 	{Name: "state", Text: func(*event) string { return string(Pending) }},
@@ -194,6 +200,26 @@ var eventColumns = []db.Column[*event]{
 	{Name: "ended_at", Int: func(*event) int64 { return 0 }},
 	{Name: "failed_at", Int: func(*event) int64 { return 0 }},
 	{Name: "trace", Text: func(e *event) string { return e.trace }},
+	{Name: "event", Text: func(e *event) string { return e.name() }},
+}
+
+// kindColumn is the kind of an event in its row.
+const kindColumn = `CASE WHEN event <> '' THEN event ELSE kind END`
+
+// name is the name of an event that is not about a payment.
+func (e *event) name() string {
+	if e.kind == Received {
+		return string(e.kind)
+	}
+	return ""
+}
+
+// paymentKind is the column kind, which knows payments alone.
+func (e *event) paymentKind() string {
+	if e.name() != "" {
+		return string(Payout)
+	}
+	return string(e.kind)
 }
 
 // subject identifies an event and its subject in a set.
@@ -279,6 +305,9 @@ type collectionFields struct {
 
 // bodyOf returns the body of an event.
 func bodyOf(e Event) ([]byte, error) {
+	if e.Kind == Received {
+		return e.Body, nil
+	}
 	if e.Status != "success" && e.Status != "failed" {
 		return nil, fmt.Errorf("webhook: an event with the status %q cannot be told", e.Status)
 	}

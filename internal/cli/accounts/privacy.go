@@ -22,7 +22,7 @@ type Privacy struct {
 
 // privacyOf returns the stores that hold data of people.
 func privacyOf(o *frame.Opened) privacy.Deps {
-	return privacy.Deps{DB: o.DB, Payments: book.NewReader(o.DB, o.Ledger, o.Clock), Messaging: o.Messaging(), Contacts: o.Contacts(), Routes: o.Routes()}
+	return privacy.Deps{DB: o.DB, Payments: book.NewReader(o.DB, o.Ledger, o.Clock), Messaging: o.Messaging(), Contacts: o.Contacts(), Inbox: o.Inbox(), Routes: o.Routes()}
 }
 
 var foundColumns = []frame.Column[privacy.Found]{
@@ -76,7 +76,7 @@ type privacyErase struct {
 }
 
 // tablesOfPeople have rows from which an erasure takes a number.
-const tablesOfPeople = "payments, payment_notes, messages, parts, campaigns, otps, otp_counters, early_receipts, contacts, provider_exchanges, webhook_events, webhook_attempts"
+const tablesOfPeople = "payments, payment_notes, messages, parts, campaigns, otps, otp_counters, early_receipts, inbox_texts, inbox_parts, contacts, provider_exchanges, webhook_events, webhook_attempts"
 
 // Run erases, after the audit log has that it begins: the person of a token is looked at there. Earlier bytes of the rows are
 // removed once this process has closed the database.

@@ -7,7 +7,7 @@
 //	audit.go, privacy.go                  the audit log; the export and erasure of a person's data
 //	webhooks.go                           deliveries of events
 //	senders.go, campaigns.go, otp.go      sender IDs; campaigns; closed ranges of numbers
-//	contacts.go                           groups, imports and opt-outs
+//	contacts.go, incoming.go              groups, imports and opt-outs; texts from handsets
 package accounts
 
 import (

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/inbox"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
@@ -42,6 +43,11 @@ func (o *Opened) Senders() *senderid.Store {
 // Contacts are the contacts as an operator keeps them: the customer's own quotas hold, the servers' do not.
 func (o *Opened) Contacts() *contacts.Store {
 	return contacts.New(o.DB, o.Tenants, o.answers, o.Clock, config.Quotas{})
+}
+
+// Inbox is what commands use of the texts from handsets: lists, and the numbers of accounts.
+func (o *Opened) Inbox() *inbox.Store {
+	return inbox.New(inbox.Deps{DB: o.DB, Tenants: o.Tenants, Clock: o.Clock})
 }
 
 // Webhooks is what commands use of the package: nothing is sent from here. A
@@ -97,7 +103,7 @@ func (o *Opened) Approvals() *changes.Store {
 
 // Changes returns the changes of the caller. A secret of a change is printed and not stored.
 func (o *Opened) Changes(secret config.Secret) *changes.Changes {
-	return changes.New(changes.Deps{Store: o.Approvals(), Ledger: o.Ledger, Tenants: o.Tenants, Access: o.Access, People: o.People, Senders: o.Senders(), Webhooks: o.Webhooks(secret),
+	return changes.New(changes.Deps{Store: o.Approvals(), Ledger: o.Ledger, Tenants: o.Tenants, Access: o.Access, People: o.People, Senders: o.Senders(), Inbox: o.Inbox(), Webhooks: o.Webhooks(secret),
 		Treasury: o.Treasury(), Closing: closing.New(o.DB, o.Ledger, o.Clock), Routes: o.Routes(), Reconcile: o.Reconcile(nil), Jobs: o.Jobs()})
 }
 

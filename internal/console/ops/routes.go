@@ -34,6 +34,7 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: "/ops/stuck", Permission: roles.ReadPayments, Inputs: []console.Input{{Name: "owner", Max: 36}}, Handle: ps.stuck},
 		{Method: http.MethodGet, Path: "/ops/messages", Permission: roles.ReadMessages, Inputs: []console.Input{before, ofTenant}, Handle: ps.Records.AllCampaigns},
 		{Method: http.MethodGet, Path: "/ops/messages.csv", Permission: roles.ReadMessages, Also: roles.ExportPayments, Inputs: []console.Input{ofTenant}, File: true, Handle: ps.Records.CampaignsFile},
+		{Method: http.MethodGet, Path: "/ops/incoming", Permission: roles.ReadMessages, Inputs: []console.Input{before}, Handle: ps.Records.AllIncoming},
 		{Method: http.MethodGet, Path: "/ops/messages/{id}", Permission: roles.ReadMessages, Inputs: []console.Input{{Name: "page", Max: 9}}, Handle: ps.Records.Campaign},
 		{Method: http.MethodGet, Path: "/ops/tenants", Permission: roles.ReadTenants, Inputs: []console.Input{{Name: "after", Max: 36}}, Handle: ps.tenantList},
 		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: roles.ReadTenants, Handle: ps.tenantPage},

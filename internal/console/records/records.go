@@ -2,7 +2,7 @@
 //
 // Files: lists.go and search.go list payments, payment.go shows one with its timeline, whereabouts.go
 // where its money is and which of that an account sees, notes.go the notes of operators and who takes care of it, receipt.go its
-// receipt, refund.go its refund, campaigns.go has messages, requests.go
+// receipt, refund.go its refund, campaigns.go has messages, incoming.go texts from handsets and numbers that opted out, requests.go
 // failed API requests, webhooks.go the webhooks of an account, files.go and bookkeeping.go files for download, charts.go charts of figures, balances.go and statement.go balances, filters.go the
 // parameters of lists, masks.go masked numbers.
 //
@@ -12,6 +12,8 @@ package records
 import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/contacts"
+	"github.com/makola/makola/internal/inbox"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/notice"
@@ -25,6 +27,8 @@ import (
 
 // Pages has the handlers of the pages, and their dependencies.
 type Pages struct {
+	Inbox      *inbox.Store
+	Contacts   *contacts.Store
 	Tenants    *tenant.Store
 	Audit      *audit.Log
 	Ledger     *ledger.Ledger

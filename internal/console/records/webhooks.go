@@ -67,7 +67,7 @@ var failedColumns = []console.Column[webhook.Delivery]{
 	console.Count("Attempts", "", func(d webhook.Delivery) int64 { return int64(d.Attempts) }).Laid(console.Minor),
 }
 
-var webhookKinds = map[webhook.Kind]string{webhook.Payout: "Payout", webhook.Collection: "Collection", webhook.Airtime: "Airtime or data"}
+var webhookKinds = map[webhook.Kind]string{webhook.Payout: "Payout", webhook.Collection: "Collection", webhook.Airtime: "Airtime or data", webhook.Received: "Text from a handset"}
 
 // statusText returns the status of an answer.
 func statusText(status int) string {
@@ -88,7 +88,12 @@ func (ps *Pages) webhooks(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	w := webhooksOf{endpoints: console.Grid(endpointColumns, endpoints, nil), read: read,
-		failed: console.Grid(failedColumns, failed, func(d webhook.Delivery) string { return v.Base() + "/payments/" + d.Subject })}
+		failed: console.Grid(failedColumns, failed, func(d webhook.Delivery) string {
+			if d.Kind == webhook.Received {
+				return v.Base() + "/incoming"
+			}
+			return v.Base() + "/payments/" + d.Subject
+		})}
 	if n, err := strconv.Atoi(v.Param("sent")); err == nil && n >= 0 {
 		w.sent = page.Count(n) + " webhooks are being sent again."
 	}

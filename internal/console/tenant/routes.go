@@ -27,6 +27,8 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: base + "/requests/{id}", Permission: roles.ReadRequests, Handle: ps.Records.RefusedOne},
 		{Method: http.MethodGet, Path: base + "/messages", Permission: roles.ReadMessages, Inputs: []console.Input{{Name: "before", Max: 36}}, Handle: ps.Records.Campaigns},
 		{Method: http.MethodGet, Path: base + "/messages.csv", Permission: roles.ReadMessages, Also: roles.ExportPayments, File: true, Handle: ps.Records.CampaignsFile},
+		{Method: http.MethodGet, Path: base + "/incoming", Permission: roles.ReadMessages, Inputs: []console.Input{{Name: "before", Max: 36}}, Handle: ps.Records.Incoming},
+		{Method: http.MethodGet, Path: base + "/opt-outs", Permission: roles.ReadMessages, Inputs: []console.Input{{Name: "page", Max: 9}}, Handle: ps.Records.OptOuts},
 		{Method: http.MethodGet, Path: base + "/messages/{id}", Permission: roles.ReadMessages, Inputs: []console.Input{{Name: "page", Max: 9}}, Handle: ps.Records.Campaign},
 	}
 	filters := []console.Input{{Name: "status", Max: 12}, {Name: "from", Max: 10}, {Name: "to", Max: 10}, {Name: "page", Max: 9}, {Name: "newer", Max: 20}, {Name: "seen", Max: 20}, {Name: "before", Max: 20}}

@@ -50,7 +50,7 @@ func FuzzParseReceipt(f *testing.F) {
 	f.Add(append([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x08\x00\x82"), longer...), byte(0))
 	f.Fuzz(func(t *testing.T, body []byte, form byte) {
 		b := Bind{ReceiptIDs: []IDForm{IDText, IDHex, IDDecimal}[form%3]}
-		r, kind := parseReceipt(body, b, noon)
+		r, kind := parseReceipt(readDelivery(body), b, noon)
 		if kind != matchable {
 			return
 		}

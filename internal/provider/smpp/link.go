@@ -25,9 +25,10 @@ type link struct {
 	log      *slog.Logger
 	receipt  func(context.Context, provider.Receipt) func() error
 	rate     *bucket
-	receipts chan struct{}           // a semaphore with one entry for each receipt that is being stored
-	session  atomic.Pointer[session] // the session that takes submits; nil if there is none, and on a receiver
-	current  atomic.Pointer[session] // the bound session, for drain
+	incoming func(context.Context, provider.Incoming) func() error
+	storing  chan struct{}           // one token a receipt or text that is being stored
+	session  atomic.Pointer[session] // nil while there is none, and on a receiver
+	current  atomic.Pointer[session] // every session, for drain
 	draining atomic.Bool
 
 	mu    sync.Mutex
@@ -46,13 +47,13 @@ func (l *link) note(bound bool, why error) {
 	l.bound, l.why = bound, why
 }
 
-// receiptsAtOnce is the maximum number of receipts of one connection that are being stored. They are committed in
-// sets. An operator that sends faster must wait.
-const receiptsAtOnce = 1_000
+// storedAtOnce is how many receipts and texts of one connection are being stored at once: they are committed in
+// sets. An operator that sends faster waits.
+const storedAtOnce = 1_000
 
 func newLink(b Bind, mode BindMode, o Options) *link {
-	return &link{since: o.Clock.Now(), bind: b, mode: mode, clock: o.Clock, log: o.Log, receipt: o.Receipt, rate: newBucket(o.Clock, b.Rate),
-		receipts: make(chan struct{}, receiptsAtOnce)}
+	return &link{since: o.Clock.Now(), bind: b, mode: mode, clock: o.Clock, log: o.Log, receipt: o.Receipt, incoming: o.Incoming, rate: newBucket(o.Clock, b.Rate),
+		storing: make(chan struct{}, storedAtOnce)}
 }
 
 func (l *link) serves(n msisdn.Network) bool {

@@ -35,36 +35,60 @@ const (
 	matchable  delivery = iota // a receipt with an id
 	unreadable                 // a receipt without an id, or no valid deliver_sm
 	incoming                   // a message from a handset
+	notice                     // an intermediate notification, or an acknowledgement by a handset
 )
 
-// parseReceipt reads a deliver_sm. It tolerates over-long fields, odd dates, missing members, any case of the keys,
-// and spaces around colons. A text counts as a receipt only if the operator marks it as one, because a handset can
-// send any text.
-func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, delivery) {
+// delivered is a deliver_sm whose members are read.
+type delivered struct {
+	from, to    string
+	esm, coding byte
+	text        []byte
+	optional    map[uint16][]byte
+	kind        delivery // matchable: it is a receipt, whose text is not read yet
+}
+
+// readDelivery reads a deliver_sm. A text counts as a receipt only when the operator marks it as one, because a handset
+// can send any text.
+func readDelivery(body []byte) (d delivered) {
 	f := fields{rest: body}
 	f.cstring() // service_type, which some operators make too long
 	f.octets(2)
-	from := f.cstring() // the handset to which the message was sent
+	d.from = f.cstring()
 	f.octets(2)
-	to := f.cstring()
-	esm := f.octet()
+	d.to = f.cstring()
+	d.esm = f.octet()
 	f.octets(2)
 	f.cstring()
 	f.cstring()
 	f.octets(2)
-	coding := f.octet()
+	d.coding = f.octet()
 	f.octet()
-	text := f.octets(int(f.octet()))
-	if f.fault && len(text) == 0 {
-		return provider.Receipt{}, unreadable
+	d.text = f.octets(int(f.octet()))
+	if f.fault && len(d.text) == 0 {
+		d.kind = unreadable
+		return d
 	}
-	extra := f.optional()
-	if payload := extra[tagPayload]; len(text) == 0 && len(payload) > 0 {
-		text = payload
+	d.optional = f.optional()
+	if payload := d.optional[tagPayload]; len(d.text) == 0 && len(payload) > 0 {
+		d.text = payload
 	}
-	if esm&esmTypeMask != esmReceipt && extra[tagReceiptedID] == nil {
-		return provider.Receipt{}, incoming
+	switch {
+	case d.esm&esmTypeMask == esmReceipt || d.optional[tagReceiptedID] != nil:
+	case d.esm&esmTypeMask != 0:
+		d.kind = notice
+	default:
+		d.kind = incoming
 	}
+	return d
+}
+
+// parseReceipt reads the receipt in a deliver_sm. It tolerates over-long fields, odd dates, missing members, any case
+// of the keys, and spaces around colons.
+func parseReceipt(d delivered, b Bind, now time.Time) (provider.Receipt, delivery) {
+	if d.kind != matchable {
+		return provider.Receipt{}, d.kind
+	}
+	from, to, coding, text, extra := d.from, d.to, d.coding, d.text, d.optional
 	words := receiptWords(decodeText(text, coding))
 	r := provider.Receipt{At: now, Code: words["err"], State: provider.DeliveryUnknown}
 	for _, address := range []string{from, to} { // some operators exchange the two addresses

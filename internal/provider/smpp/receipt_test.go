@@ -314,7 +314,7 @@ func TestID_anyOctets(t *testing.T) {
 		tlv := append([]byte(head+"\x00\x00\x1e\x00"), byte(len(id)+1))
 		text := "id:" + id + " stat:DELIVRD"
 		for _, body := range []string{string(tlv) + id + "\x00", head + string(rune(len(text))) + text} {
-			if r, kind := parseReceipt([]byte(body), Bind{}.withDefaults(), noon); kind != matchable || r.UpstreamID != answer {
+			if r, kind := parseReceipt(readDelivery([]byte(body)), Bind{}.withDefaults(), noon); kind != matchable || r.UpstreamID != answer {
 				t.Errorf("%s: the answer's id is %q and the receipt's %q", name, answer, r.UpstreamID)
 			}
 		}
@@ -356,13 +356,13 @@ func TestReceipt_allShapes(t *testing.T) {
 		"longer in lower": {body("233241234567", "K", 4, 8, longer.Segments[0]), provider.Receipt{UpstreamID: "u2", State: provider.DeliveryUnknown, To: "233241234567"}, matchable},
 		"unknown word":    {body("233241234567", "K", 4, 0, []byte("id:7 stat:WHATEVER")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryUnknown, To: "233241234567"}, matchable},
 		"odd parameter":   {body("233241234567", "K", 4, 0, []byte("id:7 stat:DELIVRD"), 0x04, 0x27, 0xff, 0xff, 1), provider.Receipt{UpstreamID: "7", State: provider.Delivered, To: "233241234567"}, matchable},
-		"intermediate":    {body("233241234567", "K", 0x20, 0, []byte("id:7 stat:ENROUTE")), provider.Receipt{}, incoming},
+		"intermediate":    {body("233241234567", "K", 0x20, 0, []byte("id:7 stat:ENROUTE")), provider.Receipt{}, notice},
 		"from a handset":  {body("233241234567", "K", 0, 0, []byte("id:7 stat:DELIVRD")), provider.Receipt{}, incoming},
 		"without an id":   {body("233241234567", "K", 4, 0, []byte("stat:DELIVRD")), provider.Receipt{}, unreadable},
 		"nothing":         {nil, provider.Receipt{}, unreadable},
 		"an id of spaces": {body("233241234567", "K", 4, 0, []byte("id: stat:DELIVRD")), provider.Receipt{}, unreadable},
 	} {
-		got, kind := parseReceipt(each.body, Bind{}.withDefaults(), noon)
+		got, kind := parseReceipt(readDelivery(each.body), Bind{}.withDefaults(), noon)
 		if kind != each.kind {
 			t.Errorf("%s: kind %d, expected %d; %+v", name, kind, each.kind, got)
 			continue

@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
 )
@@ -37,6 +39,9 @@ type session struct {
 	kick   chan struct{} // there are units to write
 	dead   chan struct{} // closed when the session ends
 	stores sync.WaitGroup
+
+	id       string // of the connection, for texts from handsets
+	refusals atomic.Int64
 }
 
 // submission is a submit without a response.
@@ -53,7 +58,7 @@ func open(ctx context.Context, l *link) (*session, error) {
 		return nil, err
 	}
 	s := &session{link: l, conn: conn, window: make(chan struct{}, l.bind.Window), waiting: map[uint32]*submission{},
-		kick: make(chan struct{}, 1), dead: make(chan struct{}), heard: l.clock.Elapsed()}
+		kick: make(chan struct{}, 1), dead: make(chan struct{}), heard: l.clock.Elapsed(), id: uuid.NewString()}
 	if err := s.bind(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -324,26 +329,39 @@ func (s *session) answered(p pdu) {
 // could not be stored is answered with a temporary error, so the operator sends it again. A message from a handset is
 // acknowledged and ignored.
 func (s *session) delivered(ctx context.Context, p pdu) {
-	receipt, kind := parseReceipt(p.body, s.link.bind, s.link.clock.Now())
-	if kind != matchable {
-		if kind == unreadable { // if it were refused, the operator would repeat it for ever
-			s.link.log.WarnContext(ctx, "acknowledged unreadable delivery receipt", "bind", s.link.bind.Name, "octets", len(p.body))
-		}
-		s.send(p.answer(statusOK))
+	d := readDelivery(p.body)
+	receipt, kind := parseReceipt(d, s.link.bind, s.link.clock.Now())
+	switch {
+	case kind == matchable:
+		s.store(ctx, p, "delivery receipt", func() func() error { return s.link.receipt(ctx, receipt) })
 		return
+	case kind == incoming && s.link.incoming != nil:
+		m := parseIncoming(d)
+		m.Session, m.Sequence, m.At = fmt.Sprintf("%s/%d", s.id, s.refusals.Load()), p.sequence, s.link.clock.Now()
+		s.store(ctx, p, "incoming text", func() func() error { return s.link.incoming(ctx, m) })
+		return
+	case kind == unreadable: // refused, it would come again for ever
+		s.link.log.WarnContext(ctx, "acknowledged unreadable delivery receipt", "bind", s.link.bind.Name, "octets", len(p.body))
 	}
-	s.link.receipts <- struct{}{}
-	stored := s.link.receipt(ctx, receipt)
+	s.send(p.answer(statusOK))
+}
+
+// store queues the content of a unit, and answers the unit when the content is stored. It waits while too much of the
+// connection is being stored.
+func (s *session) store(ctx context.Context, p pdu, what string, queue func() (stored func() error)) {
+	s.link.storing <- struct{}{}
+	stored := queue()
 	s.stores.Add(1)
 	go func() {
 		defer s.stores.Done()
-		defer func() { <-s.link.receipts }()
+		defer func() { <-s.link.storing }()
 		if err := stored(); err != nil {
 			level := slog.LevelError
 			if ctx.Err() != nil { // the connection ends without a response, and the operator sends the receipt again
 				level = slog.LevelDebug
 			}
-			s.link.log.Log(ctx, level, "failed to store delivery receipt", "bind", s.link.bind.Name, "error", err)
+			s.link.log.Log(ctx, level, "failed to store "+what, "bind", s.link.bind.Name, "error", err)
+			s.refusals.Add(1)
 			s.send(p.answer(statusTryLater))
 			return
 		}

@@ -118,6 +118,8 @@ type Options struct {
 	// the order in which they arrived. stored waits until the receipt is stored; several receipts are stored at once.
 	// Until stored returns nil, the receipt is not acknowledged, and the operator sends it again.
 	Receipt func(context.Context, provider.Receipt) (stored func() error)
+	// Incoming does the same for a text from a handset. nil: such texts are acknowledged and dropped.
+	Incoming func(context.Context, provider.Incoming) (stored func() error)
 }
 
 // Client maintains the connections of one installation. It implements provider.SMSSender, even while it does not run

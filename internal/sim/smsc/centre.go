@@ -145,10 +145,29 @@ func (c *Centre) Disconnect() {
 // SendText sends a text from a handset to a sender ID or short code, like a customer who answers a message. The text
 // is cut to 70 characters.
 func (c *Centre) SendText(from, to, text string) {
-	c.outbox.offer(receipt{to: sim.Party(from), from: to, text: text})
+	octets, _ := data.UCS2.Encode(text) // has every character
+	octets = octets[:min(len(octets), maxTextOctets)]
+	if len(octets) <= octetsAlone {
+		c.outbox.offer(receipt{to: sim.Party(from), from: to, text: octets})
+		return
+	}
+	var parts []receipt
+	reference, total := byte(c.lastID.Add(1)), (len(octets)+octetsOfPart-1)/octetsOfPart
+	for part := range slices.Chunk(octets, octetsOfPart) {
+		header := []byte{5, 0, 3, reference, byte(total), byte(len(parts) + 1)}
+		parts = append(parts, receipt{to: sim.Party(from), from: to, text: append(header, part...), part: true})
+	}
+	c.outbox.offer(parts...)
 }
 
-// Script sets the plan of messages to a number, instead of the number's own plan.
+// Sizes of a handset's text in octets of UCS-2.
+const (
+	octetsAlone   = 140
+	octetsOfPart  = 134
+	maxTextOctets = 20 * octetsOfPart
+)
+
+// Script fixes what messages to a number come to, whatever the number is.
 func (c *Centre) Script(number string, p sim.Plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

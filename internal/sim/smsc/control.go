@@ -24,7 +24,7 @@ type view struct {
 // control returns the centre's part of /sim/v1.
 func (c *Centre) control() map[string]func(*http.Request) (any, error) {
 	return map[string]func(*http.Request) (any, error){
-		"GET /sim/v1/smsc": c.show, "POST /sim/v1/smsc": c.change, "GET /sim/v1/smsc/segments": c.listSegments,
+		"GET /sim/v1/smsc": c.show, "POST /sim/v1/smsc": c.change, "GET /sim/v1/smsc/segments": c.listSegments, "POST /sim/v1/smsc/texts": c.sendText,
 	}
 }
 
@@ -68,6 +68,19 @@ func (c *Centre) change(r *http.Request) (any, error) {
 	if body.Disconnect {
 		c.Disconnect()
 	}
+	return c.view(), nil
+}
+
+// sendText sends a text from a handset to a number or short code.
+func (c *Centre) sendText(r *http.Request) (any, error) {
+	var body struct{ From, To, Text string }
+	if err := sim.Decode(r, &body); err != nil {
+		return nil, err
+	}
+	if body.From == "" || body.To == "" || body.Text == "" || len(body.From) > 20 || len(body.To) > 20 {
+		return nil, problem.Field("from", "and to must have 1 to 20 characters, and text at least one")
+	}
+	c.SendText(body.From, body.To, body.Text)
 	return c.view(), nil
 }
 

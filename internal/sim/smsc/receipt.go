@@ -18,7 +18,8 @@ type receipt struct {
 	to, from  string // of the message: the handset and the sender ID
 	submitted int64  // microseconds since 1970
 	verdict   *verdict
-	text      string // not empty: a message from a handset instead of a receipt
+	text      []byte // not nil: this is no receipt but a handset's message, or a part of one, in UCS-2
+	part      bool   // text begins with the header that joins the parts
 	tries     uint8
 	odd       bool
 }
@@ -124,10 +125,11 @@ func (r receipt) fill(d *pdu.DeliverSM, o *Options, now time.Time) {
 	setAddress(&d.SourceAddr, r.to)
 	setAddress(&d.DestAddr, r.from)
 	d.ServiceType = ""
-	if r.text != "" {
-		d.EsmClass = 0
-		octets, _ := data.UCS2.Encode(r.text)
-		_ = d.Message.SetMessageDataWithEncoding(octets[:min(len(octets), 140)], data.UCS2)
+	if r.text != nil {
+		if d.EsmClass = 0; r.part {
+			d.EsmClass = data.SM_UDH_GSM
+		}
+		_ = d.Message.SetMessageDataWithEncoding(r.text, data.UCS2)
 		return
 	}
 	d.EsmClass = data.SM_SMSC_DLV_RCPT_TYPE

@@ -1,0 +1,77 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/inbox"
+	"github.com/makola/makola/internal/roles"
+)
+
+// The kinds of changes of numbers for texts from handsets.
+const (
+	KindAssignNumber  = "incoming.assign"
+	KindReleaseNumber = "incoming.release"
+)
+
+// number is a number as the requester saw it. Its members and their order are hashed, so they never change.
+type number struct {
+	Tenant  string `json:"tenant"`
+	Name    string `json:"name"`
+	Mode    string `json:"mode"`
+	Number  string `json:"number"`
+	Keyword string `json:"keyword"`
+	Answers bool   `json:"answers"`
+}
+
+func (p number) text() string { return inbox.Number{Number: p.Number, Keyword: p.Keyword}.Text() }
+
+var (
+	numberField  = Field{Name: "number", Label: "Number or short code", Hint: "As operators send it, such as 1400.", Max: inbox.MaxAddress, Required: true}
+	keywordField = Field{Name: "keyword", Label: "Keyword", Hint: "First word of the texts, such as shop. Empty: every text to the number.", Max: inbox.MaxKeyword}
+)
+
+func (a *Changes) incomingKinds() []Kind {
+	rule := Rule{Make: roles.ReviewSenders, Check: roles.ApproveAccess, Light: true}
+	assign := func(tx *db.Tx, _ Request, p number) ([]audit.Change, error) {
+		n, err := a.Inbox.Assign(tx, inbox.Number{Tenant: p.Tenant, Number: p.Number, Keyword: p.Keyword, Answers: p.Answers})
+		if err == nil && string(n.Mode) != p.Mode {
+			err = errChanged("The mode of the account")
+		}
+		return []audit.Change{{What: "number " + p.text(), Before: "", After: p.Tenant}}, err
+	}
+	release := func(tx *db.Tx, _ Request, p number) ([]audit.Change, error) {
+		t, err := a.Tenants.Locked(tx, p.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		was, err := a.Inbox.Release(tx, t.Mode, p.Number, p.Keyword)
+		if err == nil && was.Tenant != p.Tenant {
+			err = errChanged("The account of the number")
+		}
+		return []audit.Change{{What: "number " + p.text(), Before: p.Tenant, After: ""}}, err
+	}
+	return []Kind{
+		written(a, KindAssignNumber, "Number for texts from handsets", rule, assign).by(a.lookNumber("Give %s to %s"), tenantField, numberField, keywordField,
+			Field{Name: "answers", Label: "Answer STOP and START", Hint: "An answer costs the account a text. On when absent.", Options: onOff, Max: 3}),
+		written(a, KindReleaseNumber, "Release of a number for texts", rule, release).by(a.lookNumber("Take %s from %s"), tenantField, numberField, keywordField),
+	}
+}
+
+func (a *Changes) lookNumber(sentence string) func(ctx context.Context, o Order) (Draft, error) {
+	return func(ctx context.Context, o Order) (Draft, error) {
+		t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
+		if err != nil {
+			return Draft{}, err
+		}
+		n := inbox.Number{Mode: t.Mode, Tenant: t.ID, Number: inbox.Address(o.Values["number"]), Keyword: inbox.Keyword(o.Values["keyword"]), Answers: o.Values["answers"] != "off"}
+		if err := a.Inbox.Check(n); err != nil {
+			return Draft{}, err
+		}
+		title, err := a.titled(ctx, o.By.Place, t)
+		return Draft{Tenant: t.ID, Sentence: fmt.Sprintf(sentence, "the number "+n.Text(), title),
+			Payload: number{t.ID, t.Name, string(t.Mode), n.Number, n.Keyword, n.Answers}}, err
+	}
+}
