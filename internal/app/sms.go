@@ -48,7 +48,7 @@ func (a *App) buildMessaging() error {
 	a.contacts = contacts.New(a.db, a.tenants, answers, a.clock, a.cfg.Quotas)
 	a.jobs.Periodic("contacts-sweep", contacts.SweepEvery, a.contacts.Sweep)
 	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Answers: answers, Senders: a.senders, Contacts: a.contacts, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
-		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas, OTPTap: a.cfg.OTPTap, KeepOTPs: a.cfg.Keep.OTPs, KeepTexts: a.cfg.Keep.Texts})
+		Secret: a.cfg.Secret, SMS: senders, Hours: a.cfg.SMSHours, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas, OTPTap: a.cfg.OTPTap, KeepOTPs: a.cfg.Keep.OTPs, KeepTexts: a.cfg.Keep.Texts})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
 	a.inbox = inbox.New(inbox.Deps{DB: a.db, Tenants: a.tenants, Contacts: a.contacts, Webhooks: a.webhooks, Messaging: a.messaging, Jobs: a.jobs, Clock: a.clock, Log: a.log,
 		Words: a.cfg.OptOut, Keep: a.cfg.Keep.Incoming})

@@ -26,7 +26,7 @@ func (a *Changes) own() []Kind {
 		a.payoutKind(), a.refundKind(), a.operatorRefundKind(), a.batchKind(), a.resolveKind(), a.contradictKind(), a.decideKind(),
 
 		a.createTenantKind(), a.lowBalanceKind(), a.createKeyKind(), a.rotateKeyKind(), a.revokeKeyKind(), a.setKeyKind(), a.rotateSecretKind(),
-		a.createSenderKind(), a.reviewKind(KindApproveSender, "Approval of a sender ID", senderid.Approved), a.reviewKind(KindRejectSender, "Rejection of a sender ID", senderid.Rejected),
+		a.createSenderKind(), a.classKind(), a.reviewKind(KindApproveSender, "Approval of a sender ID", senderid.Approved), a.reviewKind(KindRejectSender, "Rejection of a sender ID", senderid.Rejected),
 
 		a.inviteKind(), a.roleKind(), a.disableKind(), a.enableKind(), a.resetKind(), a.policyKind(),
 

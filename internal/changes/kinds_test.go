@@ -198,6 +198,13 @@ func accountExamples() map[string]example {
 			return x.CreateSender(x.t.Context(), x.boss, id, senderid.Sender{Tenant: x.tenant.ID, ID: newID(), Name: fmt.Sprintf("OVER%d", x.n)}, "their old provider")
 		}},
 		KindRejectSender: {ask: func(x *examples, id string) (Request, error) { return x.review(id, senderid.Rejected) }},
+		KindSenderClass: {ask: func(x *examples, id string) (Request, error) {
+			s := senderid.Sender{Tenant: x.tenant.ID, ID: newID(), Name: fmt.Sprintf("PROMO%d", x.n)}
+			if err := x.db.Write(x.t.Context(), func(tx *db.Tx) error { _, err := x.Senders.Create(tx, s, "", "a tester"); return err }); err != nil {
+				return Request{}, err
+			}
+			return x.Do(x.t.Context(), x.boss, KindSenderClass, id, Values{"sender": s.ID, "class": "promotional"}, "sends offers")
+		}},
 		KindAssignNumber: {ask: func(x *examples, id string) (Request, error) {
 			return x.Do(x.t.Context(), x.boss, KindAssignNumber, id, Values{FieldTenant: x.tenant.ID, "number": "1400", "keyword": fmt.Sprintf("shop%d", x.n)}, "a campaign")
 		}},

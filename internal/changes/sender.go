@@ -18,6 +18,7 @@ const (
 	KindCreateSender  = "sender.create"
 	KindApproveSender = "sender.approve"
 	KindRejectSender  = "sender.reject"
+	KindSenderClass   = "sender.class"
 )
 
 // sender is the sender ID as the reviewer saw it. Its members and their order are hashed.
@@ -99,6 +100,43 @@ func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
 		}
 		return []audit.Change{{What: "sender ID " + p.Name, Before: string(senderid.Pending), After: string(to)}}, err
 	}).by(a.lookReview(to), Field{Name: "sender", Label: "Sender ID", Hint: "The id of the sender ID.", Max: 64, Required: true}).showing(a.checkSender)
+}
+
+// classed is the class of a sender ID. Its members and their order are hashed.
+type classed struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+func (a *Changes) lookClass(ctx context.Context, o Order) (Draft, error) {
+	s, err := a.Senders.Find(ctx, o.Values["sender"])
+	if err != nil {
+		return Draft{}, err
+	}
+	if string(s.Class) == o.Values["class"] {
+		return Draft{}, problem.New(problem.Invalid, "nothing_changed", "Nothing would change")
+	}
+	t, err := a.Tenants.Get(ctx, s.Tenant)
+	if err != nil {
+		return Draft{}, err
+	}
+	title, err := a.titled(ctx, o.By.Place, t)
+	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Make the sender ID %q of %s %s; it is %s", s.Name, title, o.Values["class"], s.Class),
+		Payload: classed{t.ID, s.ID, s.Name, string(s.Class), o.Values["class"]}}, err
+}
+
+func (a *Changes) classKind() Kind {
+	return written(a, KindSenderClass, "Class of a sender ID", Rule{Make: roles.ReviewSenders, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, _ Request, p classed) ([]audit.Change, error) {
+		was, err := a.Senders.SetClass(tx, p.Tenant, p.ID, senderid.Class(p.After))
+		if err == nil && string(was.Class) != p.Before {
+			err = errChanged("The class")
+		}
+		return []audit.Change{{What: "class of sender ID " + p.Name, Before: p.Before, After: p.After}}, err
+	}).by(a.lookClass, Field{Name: "sender", Label: "Sender ID", Hint: "The id of the sender ID.", Max: 64, Required: true},
+		Field{Name: "class", Label: "Class", Hint: "Promotional texts go out in the hours of MAKOLA_SMS_PROMOTIONAL_HOURS alone.", Options: []string{string(senderid.Transactional), string(senderid.Promotional)}, Max: 13, Required: true})
 }
 
 // checkSender returns the purpose of a sender ID, and warns of a similar name of another account.

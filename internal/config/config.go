@@ -85,6 +85,7 @@ type Server struct {
 	HubtelSMS      HubtelSMS       `embed:"" prefix:"hubtel-sms-" envprefix:"MAKOLA_HUBTEL_SMS_"`
 	Arkesel        Arkesel         `embed:"" prefix:"arkesel-" envprefix:"MAKOLA_ARKESEL_"`
 	OptOut         OptOutWords     `embed:"" prefix:"sms-" envprefix:"MAKOLA_SMS_"`
+	SMSHours       Hours           `name:"sms-promotional-hours" env:"MAKOLA_SMS_PROMOTIONAL_HOURS" default:"mon-sat 08:00-19:00" placeholder:"DAYS HOURS" help:"Hours in which texts of promotional sender IDs go out, in Accra's time; always is every hour."`
 	SMSRoutes      []SMSRoute      `name:"sms-route" env:"MAKOLA_SMS_ROUTES" placeholder:"NETWORK:SENDER:PROVIDERS" help:"Providers of texts in order, for a network and a sender ID, such as MTN:*:arkesel+smpp; * is any. Without a route: smpp, hubtelsms, arkesel. May be repeated."`
 	SMPP           SMPP            `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
 	SMTP           SMTP            `embed:"" prefix:"smtp-" envprefix:"MAKOLA_SMTP_"`

@@ -115,6 +115,11 @@ func (s *Store) loadOptOuts(ctx context.Context, tenant string) (found bool, err
 // tenant's whole list for each number.
 const findOptOuts = `SELECT value FROM texts($2) WHERE value = (SELECT o.msisdn FROM opt_outs o WHERE o.tenant = $1 AND o.msisdn = value)`
 
+// OptedOut returns the numbers of a list that opted out.
+func OptedOut(tx *db.Tx, tenant string, list []msisdn.MSISDN) (map[msisdn.MSISDN]bool, error) {
+	return lookUp(tx, findOptOuts, []any{tenant}, list)
+}
+
 // WithoutOptOuts returns a list of distinct numbers without those that opted out, in the same order.
 func WithoutOptOuts(tx *db.Tx, tenant string, list []msisdn.MSISDN) ([]msisdn.MSISDN, error) {
 	out, err := lookUp(tx, findOptOuts, []any{tenant}, list)

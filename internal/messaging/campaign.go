@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -22,10 +24,14 @@ type Send struct {
 	Message    string
 	Recipients []string
 	Groups     []string
+	At         time.Time // when the campaign begins; zero: at once
 }
 
-// Send accepts a campaign. The campaign is charged and stored when Send returns, and delivered afterwards. replayed
-// means that an earlier request with the caller's idempotency key created it.
+// mostAhead is how far ahead a campaign may begin.
+const mostAhead = 90 * 24 * time.Hour
+
+// Send accepts a campaign. It is charged and stored when Send returns, and delivered afterwards. replayed means that
+// an earlier request with the caller's idempotency key created it.
 //
 // Errors: Invalid (sender_id, message, recipients, group_id_list, an idempotency key with another body), Forbidden (a
 // group of another tenant), InsufficientCredits with Shortage as Data, Unavailable (no SMS rail).
@@ -49,8 +55,19 @@ func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send)
 	case len(s.Groups) > MaxGroups:
 		bad.Add("group_id_list", fmt.Sprintf("must have at most %d groups", MaxGroups))
 	}
+	now := m.clock.Now()
+	if !s.At.IsZero() && (!s.At.After(now) || s.At.Sub(now) > mostAhead) {
+		bad.Add("at", "must be a time in the next 90 days")
+	}
 	if c, err = m.newCampaign(ctx, t, caller, "sender_id", s.SenderID, s.Message, bad); err != nil {
 		return Campaign{}, false, err
+	}
+	begin := now
+	if c.StartsAt = s.At; !s.At.IsZero() {
+		begin = s.At
+	}
+	if next := m.hours.Next(begin); c.Promotional && !next.Equal(begin) {
+		c.StartsAt = next
 	}
 	list, err := m.recipients(ctx, t, s.Recipients, s.Groups, c.Credits)
 	if err != nil {
@@ -103,7 +120,7 @@ func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller ide
 	return Campaign{
 		Tenant: t.ID, ID: uuid.Must(uuid.NewV7()).String(), Mode: t.Mode, Kind: delivery.KindCampaign, SenderID: sender.ID, Sender: sender.Name,
 		Message: text, Encoding: encoding, Segments: segments, Credits: smstext.Credits(text), Status: CampaignActive,
-		Key: caller.Key, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash, CreatedAt: m.clock.Now(),
+		Promotional: sender.Class == senderid.Promotional, Key: caller.Key, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash, CreatedAt: m.clock.Now(),
 	}, nil
 }
 

@@ -49,7 +49,9 @@ type Deps struct {
 	// OTPTap configures the closing of number ranges to which too few one-time passwords are verified. If Sends is 0,
 	// no range is closed.
 	OTPTap config.OTPTap
-	// Recovery delays campaigns while a restored database may lack the record of sent messages. It is nil in tests
+	// Hours are those in which texts of promotional sender IDs go out.
+	Hours config.Hours
+	// Recovery delays campaigns while a restored database may lack messages that were sent. It is nil in tests
 	// without a recovery.
 	Recovery *recovery.Recovery
 }

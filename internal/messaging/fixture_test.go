@@ -42,6 +42,7 @@ type options struct {
 	rail    *smstest.Operator
 	tap     config.OTPTap
 	log     *slog.Logger
+	hours   config.Hours
 }
 
 func node(t *testing.T, d *db.DB, o options) *fixture {
@@ -55,7 +56,7 @@ func node(t *testing.T, d *db.DB, o options) *fixture {
 	h.Messaging = New(Deps{Recovery: n.Recovery, DB: d, Ledger: n.Ledger, Tenants: n.Tenants, Jobs: n.Queue, Answers: answers,
 		Senders:  senderid.New(d, n.Tenants, answers, n.Clock, config.Quotas{}),
 		Contacts: contacts.New(d, n.Tenants, answers, n.Clock, config.Quotas{}), Clock: n.Clock, Log: n.Log, Secret: n.Secret,
-		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: o.rail}, Resend: o.resend, OTPTap: o.tap})
+		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: o.rail}, Hours: o.hours, Resend: o.resend, OTPTap: o.tap})
 	if !o.sleep {
 		h.Start()
 	}

@@ -43,6 +43,7 @@ type Messaging struct {
 	quotas   config.Quotas
 	senders  *senderid.Store
 	contacts *contacts.Store
+	hours    config.Hours
 
 	// Codes creates and verifies one-time passwords.
 	Codes *otp.Codes
@@ -54,11 +55,11 @@ type Messaging struct {
 // and creates no codes, so it sets neither SMS nor Secret.
 func New(d Deps) *Messaging {
 	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, senders: d.Senders, contacts: d.Contacts, clock: d.Clock, sms: d.SMS,
-		quotas: d.Quotas, recovery: d.Recovery}
+		quotas: d.Quotas, recovery: d.Recovery, hours: d.Hours}
 	m.Codes = otp.New(otp.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Answers: d.Answers, Clock: d.Clock, Log: d.Log,
 		Secret: d.Secret, Tap: d.OTPTap, Keep: d.KeepOTPs})
 	m.delivery = delivery.New(delivery.Deps{DB: d.DB, Ledger: d.Ledger, Jobs: d.Jobs, Codes: m.Codes, Watch: d.Watch, Clock: d.Clock, Log: d.Log,
-		SMS: d.SMS, Resend: d.Resend, Validity: d.Validity, KeepTexts: d.KeepTexts, Recovery: d.Recovery})
+		SMS: d.SMS, Hours: d.Hours, OptedOut: m.optedOut, Resend: d.Resend, Validity: d.Validity, KeepTexts: d.KeepTexts, Recovery: d.Recovery})
 	return m
 }
 

@@ -43,6 +43,26 @@ func (s *Store) decide(tx *db.Tx, n Sender, to Status, reason, reviewer string) 
 	return n
 }
 
+const setClass = `UPDATE sender_ids SET class = $3 WHERE tenant = $1 AND id = $2`
+
+// SetClass sets the class of a sender ID in tx, where the caller also writes the audit entry. It returns the sender ID
+// as it was.
+func (s *Store) SetClass(tx *db.Tx, tenant, id string, to Class) (Sender, error) {
+	if to != Transactional && to != Promotional {
+		return Sender{}, problem.Field("class", "must be transactional or promotional")
+	}
+	var n Sender
+	if err := tx.Query(selectSender+tx.ForUpdate(), []any{tenant, id}, n.scan); err != nil {
+		return Sender{}, err
+	}
+	if n.ID == "" {
+		return Sender{}, errNotFound()
+	}
+	tx.Defer(setClass, 1, tenant, id, string(to))
+	tx.AfterCommit(func() { s.senders.Forget(key{tenant, id}) })
+	return n, nil
+}
+
 // Create makes an approved sender ID in tx, where the caller also writes the audit entry. An operator uses it to move
 // a customer's sender ID here, with the id in the customer's programs. n has Tenant, ID (a UUID), Name and
 // Description. An existing id, or an existing name of the tenant, is a Duplicate.
@@ -52,6 +72,7 @@ func (s *Store) Create(tx *db.Tx, n Sender, reason, reviewer string) (Sender, er
 		return Sender{}, problem.Field("id", "must be a UUID")
 	}
 	n.ID, n.Name, n.Description, n.CreatedAt = id.String(), strings.TrimSpace(n.Name), usertext.Cut(n.Description, maxText), s.clock.Now()
+	n.Class = Transactional
 	if err := CheckName(n.Name); err != nil {
 		return Sender{}, err
 	}

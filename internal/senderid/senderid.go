@@ -33,6 +33,15 @@ const (
 	Rejected Status = "rejected"
 )
 
+// Class is the class of a sender ID. Stored; never renamed.
+type Class string
+
+// The classes. Texts of promotional sender IDs have hours.
+const (
+	Transactional Class = "transactional"
+	Promotional   Class = "promotional"
+)
+
 const (
 	// freshness is the greatest age of a cached sender ID.
 	freshness = time.Second
@@ -49,6 +58,7 @@ type Sender struct {
 	Name        string
 	Description string
 	Status      Status
+	Class       Class
 	Reason      string // of a rejection, as the reviewer wrote it
 	CreatedAt   time.Time
 	ReviewedAt  time.Time // zero while pending
@@ -107,7 +117,7 @@ func (s *Store) Request(ctx context.Context, caller idempotency.Caller, name, de
 	most := t.Quotas.Over(s.quotas).Senders
 	full := problem.Field("name", fmt.Sprintf("cannot be requested: an account may have at most %d sender IDs, those rejected among them", most))
 	n := Sender{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: name, Description: usertext.Cut(description, maxText),
-		Status: Pending, CreatedAt: s.clock.Now()}
+		Status: Pending, Class: Transactional, CreatedAt: s.clock.Now()}
 	asked, replayed, err = idempotency.Once(ctx, s.answers, caller, func(tx *db.Tx) (Sender, error) {
 		if err := tenant.Room(tx, countSenders, n.Tenant, 1, most, full); err != nil {
 			return Sender{}, err
@@ -126,10 +136,10 @@ func insert(tx *db.Tx, n Sender) error {
 	return err
 }
 
-const senderColumns = `tenant, id, name, description, status, reason, created_at, reviewed_at, reviewer`
+const senderColumns = `tenant, id, name, description, status, reason, created_at, reviewed_at, reviewer, class`
 
 func (n *Sender) scan(r *db.Row) error {
-	return r.Scan(&n.Tenant, &n.ID, &n.Name, &n.Description, &n.Status, &n.Reason, &n.CreatedAt, &n.ReviewedAt, &n.Reviewer)
+	return r.Scan(&n.Tenant, &n.ID, &n.Name, &n.Description, &n.Status, &n.Reason, &n.CreatedAt, &n.ReviewedAt, &n.Reviewer, &n.Class)
 }
 
 const (

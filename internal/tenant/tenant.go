@@ -458,7 +458,9 @@ func (s *Store) Unlocked(tx *db.Tx, id string) (Tenant, error) { return s.read(t
 // Locked reads a tenant in tx and keeps others from changing it until the end.
 func (s *Store) Locked(tx *db.Tx, id string) (Tenant, error) { return s.lock(tx, id) }
 
-func (s *Store) lock(tx *db.Tx, id string) (Tenant, error) { return s.read(tx, selectTenant+tx.ForUpdate(), id) }
+func (s *Store) lock(tx *db.Tx, id string) (Tenant, error) {
+	return s.read(tx, selectTenant+tx.ForUpdate(), id)
+}
 
 func (s *Store) read(tx *db.Tx, sql, id string) (t Tenant, err error) {
 	found := false

@@ -30,6 +30,8 @@ func campaignColumns() []frame.Column[messaging.Campaign] {
 		{Name: "refunded", Value: func(c messaging.Campaign) any { return c.Refunded }},
 		{Name: "chunks_left", Value: func(c messaging.Campaign) any { return c.Left }},
 		{Name: "created_at", Value: func(c messaging.Campaign) any { return c.CreatedAt }},
+		{Name: "starts_at", Value: func(c messaging.Campaign) any { return c.StartsAt }},
+		{Name: "promotional", Value: func(c messaging.Campaign) any { return c.Promotional }},
 	}
 }
 

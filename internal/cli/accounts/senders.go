@@ -25,6 +25,7 @@ func senderColumns(names map[string]string) []frame.Column[senderid.Sender] {
 		{Name: "customer", Value: func(s senderid.Sender) any { return names[s.Tenant] }},
 		{Name: "name", Value: func(s senderid.Sender) any { return s.Name }},
 		{Name: "status", Value: func(s senderid.Sender) any { return string(s.Status) }},
+		{Name: "class", Value: func(s senderid.Sender) any { return string(s.Class) }},
 		{Name: "near", Value: func(s senderid.Sender) any { return senderid.Near(s.Name) }},
 		{Name: "description", Value: func(s senderid.Sender) any { return s.Description }},
 		{Name: "reason", Value: func(s senderid.Sender) any { return s.Reason }},

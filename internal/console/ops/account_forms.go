@@ -32,6 +32,7 @@ func senderColumns(v *console.Visit) []console.Column[senderid.Sender] {
 		console.Text("Sender ID", "", func(s sender) string { return s.Name }),
 		console.Text("Account", "", func(s sender) string { return v.NameOf(s.Tenant) }),
 		console.Text("Purpose", "", func(s sender) string { return s.Description }),
+		console.Text("Class", "", func(s sender) string { return string(s.Class) }).Laid(console.Minor),
 		console.Text("Similar to", "", func(s sender) string { return senderid.Near(s.Name) }).Laid(console.Under),
 		console.Time("Requested", "", func(s sender) time.Time { return s.CreatedAt }).Laid(console.Under),
 	}

@@ -189,6 +189,12 @@ func campaignFacts(v *console.Visit, of tenant.Tenant, c messaging.Campaign) []p
 		{Name: "Credits", Value: page.Text(page.Count(c.Cost()))}, {Name: "Messages refunded", Value: page.Text(page.Count(c.Refunded))},
 		{Name: "Segments per message", Value: page.Text(fmt.Sprintf("%d, %s", c.Segments, c.Encoding))}, {Name: "ID", Value: page.Copyable(c.ID)},
 	}...)
+	if !c.StartsAt.IsZero() {
+		facts = append(facts, page.Fact{Name: "Begins", Value: page.Time(c.StartsAt)})
+	}
+	if c.Promotional {
+		facts = append(facts, page.Fact{Name: "Class", Value: page.Text("promotional: sent in the hours of promotional texts alone")})
+	}
 	if v.Can(seeNumbers) {
 		facts = append(facts, page.Fact{Name: "Text", Value: page.Pre("Text", cmp.Or(c.Message, "no longer stored"))})
 	}

@@ -61,8 +61,10 @@ type Campaign struct {
 	IdempotencyKey  string
 	IdempotencyHash string
 	CreatedAt       time.Time
-	Left            int64 // unfinished chunks; for a small campaign 1 or 0
-	Refunded        int64 // messages whose credits were refunded
+	Left            int64     // chunks that are not done; 1 or 0 when a small campaign is read
+	Refunded        int64     // messages whose credits were given back
+	StartsAt        time.Time // no message goes out earlier; zero: at once
+	Promotional     bool      // messages go out in the hours of promotional texts alone
 
 	// The fields of the only chunk of a small campaign.
 	numbers   []msisdn.MSISDN
@@ -100,17 +102,29 @@ var campaignColumns = []db.Column[Campaign]{
 	{Name: "marked_at", Time: func(c Campaign) time.Time { return c.claimedAt }},
 	{Name: "left_over", Int: func(c Campaign) int64 { return c.Left }},
 	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
+	{Name: "starts_at", Time: func(c Campaign) time.Time { return c.StartsAt }},
+	{Name: "promotional", Int: func(c Campaign) int64 { return oneIf(c.Promotional) }},
 }
 
-// waitingOfSmall counts the unfinished recipients of a small campaign c: those without a message row, and those whose
-// message is queued again.
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// answers reports whether the campaign is the answer to a text from a handset, which goes to numbers that opted out.
+func (c Campaign) answers() bool { return c.SenderID == "" }
+
+// waitingOfSmall counts the recipients of a small campaign c that are not final: they have no message row, or one
+// that is queued again.
 const waitingOfSmall = `c.recipients - (SELECT count(*) FROM messages x WHERE x.tenant = c.tenant AND x.campaign = c.id AND x.no >= 0
 	AND x.status NOT IN ('queued', 'sending'))`
 
 // CampaignFields are the columns of a campaign c in the order that Scan expects.
 const CampaignFields = `c.tenant, c.id, c.mode, c.kind, c.sender_id, c.sender, c.message, c.encoding, c.segments, c.credits, c.recipients,
 	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.numbers,
-	c.left_over, c.refunded, CASE WHEN c.numbers = '' THEN 0 ELSE ` + waitingOfSmall + ` END`
+	c.left_over, c.refunded, c.starts_at, c.promotional, CASE WHEN c.numbers = '' THEN 0 ELSE ` + waitingOfSmall + ` END`
 
 // Scan reads a row of CampaignFields.
 func (c *Campaign) Scan(r *db.Row) error {
@@ -118,7 +132,7 @@ func (c *Campaign) Scan(r *db.Row) error {
 	var waiting int64
 	err := r.Scan(&c.Tenant, &c.ID, &mode, &kind, &c.SenderID, &c.Sender, &c.Message, &encoding, &c.Segments, &c.Credits,
 		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &numbers,
-		&c.Left, &c.Refunded, &waiting)
+		&c.Left, &c.Refunded, &c.StartsAt, &c.Promotional, &waiting)
 	c.Mode, c.Kind, c.Encoding, c.Status = tenant.Mode(mode), Kind(kind), smstext.Encoding(encoding), CampaignStatus(status)
 	switch c.numbers = parseList(numbers); {
 	case waiting > 0:

@@ -8,10 +8,12 @@ import (
 
 	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/messaging/otp"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/tenant"
@@ -24,7 +26,7 @@ func (d *runner) chunkJob(c Campaign, k chunk, code *otp.Code, staged bool) (job
 		kind = smallKind(c.Mode)
 	}
 	job, err := k.payload().job(kind)
-	if !staged { // large campaigns are not kept in memory
+	if job.RunAt = c.StartsAt; !staged && c.StartsAt.IsZero() { // the recipients of large and scheduled campaigns do not wait in memory
 		job.Memo = d.newWork(c, k, code)
 	}
 	return job, err
@@ -61,10 +63,12 @@ type runner struct {
 	steps     *stepCommit
 	claims    sendingClaims
 	states    *cache.Cache[campaignKey, CampaignStatus]
+	hours     config.Hours
+	optedOut  func(ctx context.Context, tenant string, list []msisdn.MSISDN) (map[msisdn.MSISDN]bool, error)
 }
 
 func newRunner(d Deps, receipts *receiptBook, counters metrics) *runner {
-	made := &runner{db: d.DB, jobs: d.Jobs, clock: d.Clock, sms: d.SMS, codes: d.Codes, recovery: d.Recovery,
+	made := &runner{hours: d.Hours, optedOut: d.OptedOut, db: d.DB, jobs: d.Jobs, clock: d.Clock, sms: d.SMS, codes: d.Codes, recovery: d.Recovery,
 		owner:     &chunkOwner{db: d.DB, resend: d.Resend, codes: d.Codes, receipts: receipts},
 		submitter: newSubmitter(d, receipts, counters), steps: newStepCommit(d, receipts)}
 	made.states = cache.New(d.Clock, freshness, cached, made.loadStatus)
@@ -125,6 +129,9 @@ func (d *runner) run(ctx context.Context, jobID string, w *work) (wait time.Dura
 	for {
 		s := &step{job: job, work: w, turn: w.turn, next: newTurn(), results: results, claimedAt: f.claimedAt(), inFlight: f.size()}
 		wait, blocked := d.plan(ctx, f.sender, w, s)
+		if f.optedOut, err = d.optOuts(ctx, w, s); err != nil {
+			return 0, err
+		}
 		if !s.idle() {
 			done, err := d.steps.commit(ctx, s)
 			if err != nil || s.last || done.stopped {
@@ -173,6 +180,10 @@ func (d *runner) plan(ctx context.Context, sender provider.SMSSender, w *work, s
 		return 0, nil // the step after the last response finishes the chunk
 	}
 	now, passed := d.clock.Reading()
+	if wait := d.opens(w.campaign, now).Sub(now); wait > 0 {
+		s.checkStopped = s.inFlight == 0 && d.stopped(ctx, w)
+		return wait, nil
+	}
 	expired := w.expired(now)
 	if err := sender.Ready(""); err != nil && !expired {
 		s.checkStopped = s.inFlight == 0 && d.stopped(ctx, w)
@@ -201,10 +212,34 @@ func (d *runner) plan(ctx context.Context, sender provider.SMSSender, w *work, s
 	return 0, nil
 }
 
-// mayClaim reports whether a campaign may be claimed in the transaction that charges it. The campaign must be small,
-// this node must have a connection and run the job at once, and few jobs may be waiting.
+// opens returns when messages of a campaign may go out: now, or at its begin, or when the hours of promotional texts
+// begin again.
+func (d *runner) opens(c Campaign, now time.Time) time.Time {
+	if now.Before(c.StartsAt) {
+		now = c.StartsAt
+	}
+	if c.Promotional {
+		now = d.hours.Next(now)
+	}
+	return now
+}
+
+// optOuts returns the recipients of a step's messages that opted out after the campaign was accepted.
+func (d *runner) optOuts(ctx context.Context, w *work, s *step) (map[msisdn.MSISDN]bool, error) {
+	if d.optedOut == nil || w.campaign.Kind != KindCampaign || w.campaign.answers() || len(s.claim)+len(s.retry) == 0 {
+		return nil, nil
+	}
+	list := make([]msisdn.MSISDN, 0, len(s.claim)+len(s.retry))
+	for _, msg := range append(append([]message(nil), s.retry...), s.claim...) {
+		list = append(list, msisdn.MSISDN(msg.Recipient))
+	}
+	return d.optedOut(ctx, w.campaign.Tenant, list)
+}
+
+// mayClaim reports whether a campaign is claimed in the transaction that charges it. It is small, this node has a
+// connection and will run the job from memory at once, and few others wait.
 func (d *runner) mayClaim(c Campaign, chunks []chunk) bool {
-	if len(chunks) != 1 || !chunks[0].Small || d.sms[c.Mode].Ready("") != nil {
+	if len(chunks) != 1 || !chunks[0].Small || !c.StartsAt.IsZero() || d.sms[c.Mode].Ready("") != nil {
 		return false
 	}
 	queue := d.jobs.Counts()

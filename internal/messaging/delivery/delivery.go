@@ -116,6 +116,7 @@ func (d *Delivery) Stop(tx *db.Tx, tenant, id string) {
 		d.runner.states.Forget(campaignKey{tenant, id})
 		d.jobs.Wake(id)
 	})
+	d.jobs.WakeIn(tx, id) // a scheduled campaign waits at any node
 }
 
 // Receive queues a mobile operator's receipt without waiting. Of several receipts for one message, the first that is

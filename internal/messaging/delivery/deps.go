@@ -1,15 +1,18 @@
 package delivery
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging/otp"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/tenant"
@@ -42,8 +45,12 @@ type Deps struct {
 	Validity time.Duration
 	// KeepTexts is how long the text of a finished campaign is kept. 0 means for ever.
 	KeepTexts time.Duration
-	// Recovery delays campaigns while a restored database may lack the record of sent messages. It is nil in tests
-	// without a recovery.
+	// Hours are those of promotional texts.
+	Hours config.Hours
+	// OptedOut returns the numbers of a list that opted out of the tenant's campaigns. nil in tests: none did.
+	OptedOut func(ctx context.Context, tenant string, list []msisdn.MSISDN) (map[msisdn.MSISDN]bool, error)
+	// Recovery keeps campaigns back while the database may have lost the record of messages that were sent. It is nil
+	// in tests that have no recovery.
 	Recovery *recovery.Recovery
 }
 

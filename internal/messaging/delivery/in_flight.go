@@ -58,8 +58,9 @@ type flight struct {
 	answered   []result          // results of the answered messages
 	submitting int               // running calls of submit
 	offerAt    time.Duration     // time of the next offer on the monotonic clock
-	failed     error             // set after a panic of the rail
-	changed    chan struct{}     // signals collect
+	failed     error             // after a panic of the rail
+	optedOut   map[msisdn.MSISDN]bool
+	changed    chan struct{} // wakes collect
 }
 
 func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w *work) *flight {
@@ -100,6 +101,8 @@ func (f *flight) submit(messages []message) {
 		switch {
 		case f.w.expired(begun):
 			f.answered = append(f.answered, failed(msg, "expired before it could be sent"))
+		case f.optedOut[msisdn.MSISDN(msg.Recipient)]:
+			f.answered = append(f.answered, failed(msg, whyOptedOut))
 		case begun.Sub(msg.SubmittedAt) >= resubmitFor:
 			f.answered = append(f.answered, failed(msg, "no operator took it in time"))
 		default:

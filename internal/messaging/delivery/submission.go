@@ -23,7 +23,10 @@ const messageError = 120
 // whyStopped is the error of messages that were not sent because the campaign was stopped.
 const whyStopped = "the campaign was stopped"
 
-// submission is a message while it is submitted. It has an outcome for each segment, or one for the whole message.
+// whyOptedOut is the error of the messages to numbers that opted out after the campaign was accepted.
+const whyOptedOut = "the recipient opted out"
+
+// submission is a message that is being submitted, with an outcome for each segment, or one for the whole message.
 type submission struct {
 	message     message
 	group       uint16

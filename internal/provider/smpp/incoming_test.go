@@ -62,7 +62,7 @@ func TestIncoming_allShapes(t *testing.T) {
 		"UCS-2 of class 0":    {deliverBody(ama, code, 0, 0x18, "hi"), with(func(m *provider.Incoming) { m.Encoding, m.Octets = smstext.UCS2, []byte("hi") })},
 		"ASCII":               {deliverBody(ama, code, 0, 1, "hello"), with(func(m *provider.Incoming) { m.Encoding = smstext.Latin1 })},
 		"binary":              {deliverBody(ama, code, 0, 4, "hello"), with(func(m *provider.Incoming) { m.Encoding = smstext.Binary })},
-		"a long address": {deliverBody(strings.Repeat("9", 60), "a\x01b", 0, 0, "hello"), with(func(m *provider.Incoming) { m.From, m.To = strings.Repeat("9", longestAddress), "a\u2401b" })},
+		"a long address":      {deliverBody(strings.Repeat("9", 60), "a\x01b", 0, 0, "hello"), with(func(m *provider.Incoming) { m.From, m.To = strings.Repeat("9", longestAddress), "a\u2401b" })},
 	} {
 		d := readDelivery(each.body)
 		if got := parseIncoming(d); d.kind != incoming || got.From != each.want.From || got.To != each.want.To || got.Encoding != each.want.Encoding ||
