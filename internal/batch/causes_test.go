@@ -127,6 +127,9 @@ func TestRun_circuitOpens(t *testing.T) {
 		if is := n.is(second.ID); is.Status != Running || is.Accepted != 0 {
 			t.Errorf("shortly after the opening: %s by %q, %d accepted", is.Status, is.Cause, is.Accepted)
 		}
+		if open, err := n.CircuitOpen(t.Context(), n.is(second.ID)); err != nil || !open {
+			t.Errorf("shortly after the opening the page says %v, %v", open, err)
+		}
 		n.pass(10 * time.Minute)
 		paused := n.is(second.ID)
 		if paused.Status != Paused || paused.Cause != Cause(payments.CauseCircuitOpen) || paused.Accepted == 20 {
@@ -141,6 +144,9 @@ func TestRun_circuitOpens(t *testing.T) {
 		}
 		n.pass(10 * time.Minute)
 		for _, b := range []Batch{first, second} {
+			if open, err := n.CircuitOpen(t.Context(), n.is(b.ID)); err != nil || open {
+				t.Errorf("%s at the end: %v, %v", b.Name, open, err)
+			}
 			if is := n.is(b.ID); is.Status != Finished || is.Accepted != 20 {
 				t.Errorf("%s: %s by %q, %d accepted", is.Name, is.Status, is.Cause, is.Accepted)
 			}

@@ -12,6 +12,8 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sheet"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
@@ -335,5 +337,27 @@ func TestRequest_pricesAgain(t *testing.T) {
 			t.Errorf("the wallet has %s", n.wallet())
 		}
 		n.sound()
+	})
+}
+
+// A row whose amount no provider of its channel takes is a fault of the draft, and becomes ready once its amount is mended.
+func TestDraft_providersLimits(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.limits = []provider.Limit{{Operation: string(route.DisburseWallet), Channel: "MTN", Min: 5 * money.Cedi, Max: 100 * money.Cedi}}
+		n := f.stopped("a")
+		b, err := n.upload("Salaries", "number,network,amount\n0240000001,MTN,4.99\n0240000002,MTN,5\n0240000003,MTN,100.01\n0240000004,MTN,100\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := n.BadRows(t.Context(), b, 0, 10)
+		if err != nil || len(rows) != 2 || rows[0].Line != 1 || rows[1].Line != 3 || !strings.Contains(fmt.Sprint(rows[0].Problems), "amount") || !strings.Contains(fmt.Sprint(rows[0].Problems), "not taken by a provider") {
+			t.Fatalf("%+v, %v", rows, err)
+		}
+		n.pauseRail(true)
+		b, err = n.upload("Paused", "number,network,amount\n0240000001,MTN,4.99\n0240000002,MTN,5\n")
+		if rows, bad := n.BadRows(t.Context(), b, 0, 10); err != nil || bad != nil || len(rows) != 1 {
+			t.Errorf("while the provider is paused: %+v, %v, %v", rows, err, bad)
+		}
 	})
 }

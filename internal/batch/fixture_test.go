@@ -130,8 +130,9 @@ type fixture struct {
 	bank     *bank
 	tenant   tenant.Tenant
 	recovers bool
-	banks    bool   // a second provider reaches banks, and looks up names
-	tenantID string // of the tenant that the first node makes; empty: a new one
+	banks    bool             // a second provider reaches banks, and looks up names
+	limits   []provider.Limit // of the provider
+	tenantID string           // of the tenant that the first node makes; empty: a new one
 }
 
 // node is one process on the database.
@@ -179,7 +180,7 @@ func (f *fixture) stopped(name string) *node {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	rails := []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: f.bank}}
+	rails := []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: f.bank, Limits: f.limits}}
 	l := ledger.New(f.db, f.clock, name)
 	tenants := tenant.New(f.db, l, f.clock)
 	order := []string{"mtn"}

@@ -195,3 +195,21 @@ func decide(r Row, result payments.RowResult) Row {
 	}
 	return r
 }
+
+// CircuitOpen reports whether a running batch waits for a provider that fails. A failure that lasts pauses it.
+func (s *Batches) CircuitOpen(ctx context.Context, b Batch) (bool, error) {
+	if b.Status != Running {
+		return false, nil
+	}
+	var rows []Row
+	err := s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) (err error) {
+		rows, err = rowsIn(tx, b.ID, b.Next, b.Next+leastRows)
+		return err
+	})
+	n := slices.IndexFunc(rows, func(r Row) bool { return r.State == RowReady })
+	if err != nil || n < 0 {
+		return false, err
+	}
+	t, err := s.tenants.Get(ctx, b.Tenant)
+	return err == nil && s.payments.CircuitOpen(ctx, t, rows[n].payout(b.Code)), err
+}

@@ -112,9 +112,28 @@ func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause RowCaus
 	return len(results), cause, nil
 }
 
-// CheckRow refuses a payout of a batch that can never be accepted.
+// CheckRow refuses a payout of a batch that can never be accepted, such as one whose amount no provider of its channel takes.
 func (p *Payments) CheckRow(ctx context.Context, t tenant.Tenant, r Payout) error {
-	return p.checkPayout(ctx, t, r)
+	if err := p.checkPayout(ctx, t, r); err != nil {
+		return err
+	}
+	if e := problem.From(p.wouldServe(ctx, t, r)); e != nil && e.Code == codeAmount {
+		return errAmount()
+	}
+	return nil // a channel that nobody serves now may be served later
+}
+
+// CircuitOpen reports whether a payout of a batch waits for a provider that fails, however short the failure is.
+func (p *Payments) CircuitOpen(ctx context.Context, t tenant.Tenant, r Payout) bool {
+	return errors.Is(p.wouldServe(ctx, t, r), route.ErrCircuitOpen)
+}
+
+// wouldServe returns why no rail would be chosen for a payout now.
+func (p *Payments) wouldServe(ctx context.Context, t tenant.Tenant, r Payout) error {
+	pay := newPayment(idempotency.Caller{Tenant: t.ID}, t, book.KindPayout)
+	r.fill(&pay)
+	op, channel := operation(pay)
+	return p.rails.routes.WouldServe(ctx, route.Work{Operation: op, Channel: channel, Tenant: pay.Tenant, Mode: pay.Mode, Amount: pay.Gross()})
 }
 
 // SpendToday adds the total of a batch to the amount that its access key has spent today, or refuses the batch. The

@@ -75,12 +75,19 @@ func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (pr
 	}
 	switch {
 	case err == nil:
-	case problem.From(err).Code == "amount_not_served":
-		err = problem.Field("amount", "is not taken by a provider of this channel; send a smaller or a larger one")
+	case problem.From(err).Code == codeAmount:
+		err = errAmount()
 	case field != "" && problem.From(err).Code == "not_served":
 		err = problem.Field(field, "is not served at the moment")
 	}
 	return probe, err
+}
+
+// codeAmount is the code of a refusal because no rail of a channel takes the amount.
+const codeAmount = "amount_not_served"
+
+func errAmount() error {
+	return problem.Field("amount", "is not taken by a provider of this channel; send a smaller or a larger one")
 }
 
 // best returns the rails that may serve a payment now, best first.

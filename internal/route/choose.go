@@ -31,7 +31,7 @@ var (
 // "provider_unavailable", with a RetryAfter, if all that serve it are paused or failing. Do not call Choose inside a
 // transaction.
 func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode string) ([]provider.Rail, *Probe, error) {
-	return t.choose(ctx, op, channel, tenant, mode, func(provider.Rail) bool { return true })
+	return t.choose(ctx, op, channel, tenant, mode, t.mayTry, func(provider.Rail) bool { return true })
 }
 
 // Work is a payment that needs a rail.
@@ -47,8 +47,23 @@ type Work struct {
 // ChooseFor is Choose for a payment. It leaves out rails whose limits exclude the amount, and rails whose collections need
 // what the account lacks. If only an amount excludes all rails of the channel, the code is "amount_not_served".
 func (t *Table) ChooseFor(ctx context.Context, w Work) ([]provider.Rail, *Probe, error) {
+	return t.chooseFor(ctx, w, t.mayTry)
+}
+
+// WouldServe returns the error that ChooseFor would return now. It takes no probe: a half-open breaker counts as open.
+func (t *Table) WouldServe(ctx context.Context, w Work) error {
+	_, _, err := t.chooseFor(ctx, w, func(ctx context.Context, k breakerKey, _ bool) (bool, *Probe, time.Duration) {
+		return t.mayTry(ctx, k, false)
+	})
+	return err
+}
+
+// trying reports whether a breaker lets a request through, as mayTry does.
+type trying func(ctx context.Context, k breakerKey, first bool) (ok bool, taken *Probe, wait time.Duration)
+
+func (t *Table) chooseFor(ctx context.Context, w Work, mayTry trying) ([]provider.Rail, *Probe, error) {
 	excluded := false
-	rails, probe, err := t.choose(ctx, w.Operation, w.Channel, w.Tenant, w.Mode, func(r provider.Rail) bool {
+	rails, probe, err := t.choose(ctx, w.Operation, w.Channel, w.Tenant, w.Mode, mayTry, func(r provider.Rail) bool {
 		if w.Operation == Collect && !r.Needs.Met(w.Channel, w.Email, w.Voucher) {
 			return false
 		}
@@ -65,11 +80,11 @@ func (t *Table) ChooseFor(ctx context.Context, w Work) ([]provider.Rail, *Probe,
 // Admit checks whether one rail may be tried for an operation now, with the rules of Choose. Without a route from the
 // channel to the rail, the error is "not_served".
 func (t *Table) Admit(ctx context.Context, rail string, op Operation, channel, tenant, mode string) (*Probe, error) {
-	_, probe, err := t.choose(ctx, op, channel, tenant, mode, func(r provider.Rail) bool { return r.Name == rail })
+	_, probe, err := t.choose(ctx, op, channel, tenant, mode, t.mayTry, func(r provider.Rail) bool { return r.Name == rail })
 	return probe, err
 }
 
-func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode string, eligible func(provider.Rail) bool) ([]provider.Rail, *Probe, error) {
+func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode string, mayTry trying, eligible func(provider.Rail) bool) ([]provider.Rail, *Probe, error) {
 	sw, err := t.switches.Get(ctx, struct{}{})
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +106,7 @@ func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode 
 		if sw.paused(mode, r.Name, op) {
 			continue
 		}
-		ok, taken, until := t.mayTry(ctx, breakerKey{mode, r.Name, op}, len(chosen) == 0)
+		ok, taken, until := mayTry(ctx, breakerKey{mode, r.Name, op}, len(chosen) == 0)
 		if !ok {
 			wait, why = min(wait, until), ErrCircuitOpen
 			continue
