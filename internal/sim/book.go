@@ -26,6 +26,7 @@ type book struct {
 	incoming map[string]money.Pesewas // part of the change that collections made
 	reserved map[string]money.Pesewas // amount that pending entries will take from the float
 	users    map[string]User          // by id
+	moved    []move                   // every change of a float
 	single   map[string]bool          // providers with one account for collections and payouts; set when the book is opened
 }
 
@@ -60,7 +61,7 @@ func (b *book) replay(line []byte) bool {
 			b.applyLocked(e, *r.Settle)
 		}
 	case r.Float != nil:
-		b.floats[r.Float.Provider] += r.Float.Amount
+		b.depositLocked(*r.Float)
 	case r.User != nil:
 		b.users[r.User.ID] = *r.User
 	}
@@ -98,6 +99,9 @@ func (b *book) applyLocked(e *Entry, r settleRecord) {
 		change = -e.effect()
 	}
 	b.floats[e.Provider] += change
+	if change != 0 {
+		b.moved = append(b.moved, move{at: r.At, provider: e.Provider, entry: e, back: r.Status != Success})
+	}
 	if e.Kind == Collection {
 		b.incoming[e.Provider] += change
 	}
@@ -247,10 +251,18 @@ func (b *book) payoutAccountLocked(provider string) money.Pesewas {
 }
 
 // addFloat changes the float by hand, like a deposit at the provider.
-func (b *book) addFloat(provider string, amount money.Pesewas) error {
+func (b *book) addFloat(provider string, amount money.Pesewas, at time.Time) error {
 	b.mu.Lock()
-	g := b.journal.add(record{Float: &floatRecord{provider, amount}}, false)
-	b.floats[provider] += amount
+	r := floatRecord{provider, amount, at}
+	g := b.journal.add(record{Float: &r}, false)
+	b.depositLocked(r)
 	b.mu.Unlock()
 	return g.wait()
+}
+
+func (b *book) depositLocked(r floatRecord) {
+	if b.floats[r.Provider] += r.Amount; r.Amount == 0 {
+		return
+	}
+	b.moved = append(b.moved, move{at: r.At, provider: r.Provider, deposit: r.Amount})
 }

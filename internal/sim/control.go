@@ -40,6 +40,7 @@ func (s *Sim) control() http.Handler {
 	route("GET /sim/v1/float", s.getFloat)
 	route("POST /sim/v1/float", s.postFloat)
 	route("GET /sim/v1/statement", s.getStatement)
+	m.HandleFunc("GET /sim/v1/statements/{provider}/{account}", s.statementFile)
 	for _, p := range s.providers {
 		for pattern, answer := range p.Control {
 			route(pattern, answer)

@@ -64,6 +64,7 @@ type settleRecord struct {
 type floatRecord struct {
 	Provider string        `json:"provider"`
 	Amount   money.Pesewas `json:"amount"` // the change
+	At       time.Time     `json:"at,omitzero"`
 }
 
 // effect returns the change of our float at the provider when the entry succeeds. A sale takes its whole amount, as

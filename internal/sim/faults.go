@@ -43,6 +43,14 @@ const (
 	StatementOmit     FaultKind = "statement_omit"  // absent from the statement
 	StatementOff      FaultKind = "statement_off"   // 0.01 more in the statement
 
+	// The faults below change the lines of an order in the statement, and nothing else.
+	StatementTwice    FaultKind = "statement_twice"    // a second line, a minute later
+	StatementFee      FaultKind = "statement_fee"      // a fee of 0.50 more
+	StatementReversed FaultKind = "statement_reversed" // taken back a minute later
+	StatementNextDay  FaultKind = "statement_next_day" // a minute after the next midnight
+	StatementForeign  FaultKind = "statement_foreign"  // with a credit that belongs to no order
+	StatementCharge   FaultKind = "statement_charge"   // with a charge that belongs to no order
+
 	// RefuseAfter: the book has the movement, which continues, and the response is the refusal in Answer.
 	RefuseAfter FaultKind = "refuse_after"
 	// SuccessFailedSuccess: the movement succeeds, fails after Delay, and succeeds again after another Delay. The
@@ -77,13 +85,15 @@ const (
 
 var anyFaults = []FaultKind{AnswerLost, RequestLost, Slow, ErrorBefore, ErrorAfter, Malformed, Outage, Throttle, Unauthorized, Forbidden}
 var moveFaults = []FaultKind{CallbackDuplicate, CallbackEarly, CallbackLate, CallbackMissing, CallbackForged, CallbackStale,
-	Reverse, FailLater, RefuseOutright, Stuck, StatementOmit, StatementOff, RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed}
+	Reverse, FailLater, RefuseOutright, Stuck, StatementOmit, StatementOff, RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed,
+	StatementTwice, StatementFee, StatementReversed, StatementNextDay, StatementForeign, StatementCharge}
 var statusFaults = []FaultKind{StatusNotFound, StatusWrongAmount, StatusHang, StatusLag, StatusAnswer, StatusOther, StatusUnfulfilled}
 var offersFaults = []FaultKind{OffersChange}
 var messageFaults = []FaultKind{Silent, QueueFull, Unbind, OddReceipt}
 
 // moneyOnly has the faults that do not apply to messages.
-var moneyOnly = slices.Concat(statusFaults, []FaultKind{Reverse, StatementOmit, StatementOff, OffersChange, RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed})
+var moneyOnly = slices.Concat(statusFaults, []FaultKind{Reverse, StatementOmit, StatementOff, OffersChange, RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed,
+	StatementTwice, StatementFee, StatementReversed, StatementNextDay, StatementForeign, StatementCharge})
 
 // Contradictions returns the faults with which a provider's reports contradict its movements. With them, no single
 // report may move money.
@@ -326,6 +336,8 @@ func (h Hit) Bend(p *Plan) {
 			p.Omit = true
 		case StatementOff:
 			p.Off = 1
+		case StatementTwice, StatementFee, StatementReversed, StatementNextDay, StatementForeign, StatementCharge:
+			p.Line = string(k)
 		}
 	}
 }

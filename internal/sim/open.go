@@ -10,6 +10,7 @@
 //	open.go      the simulator, started and stopped
 //	control.go   the /sim/v1 interface
 //	operate.go   the same for Go
+//	statement.go statements of the providers' accounts
 //	texts.go     texts at providers over HTTP
 //	handset.go   a customer's messages and answers
 //	call.go      one provider request, from its faults to its answer

@@ -35,7 +35,7 @@ func (s *Sim) SetFloat(provider string, amount money.Pesewas) error {
 		return problem.Field("provider", "must be one of the simulated providers")
 	}
 	_, out := s.Accounts(provider)
-	return s.book.addFloat(provider, amount-out)
+	return s.book.addFloat(provider, amount-out, s.clock.Now())
 }
 
 // Statement returns the settled movements as the provider's own statement shows them: successes and reversed ones. If

@@ -81,6 +81,7 @@ type Plan struct {
 
 	Omit bool          `json:"omit,omitempty"` // absent from the statement
 	Off  money.Pesewas `json:"off,omitempty"`  // added to the amount in the statement
+	Line string        `json:"line,omitempty"` // the fault that changes its lines in the statement
 }
 
 // SettleSoon is the time until an order settles if its number has no other plan.

@@ -61,6 +61,8 @@ type Provider struct {
 	OneBalance bool
 	// Callback returns the provider's callback about an entry.
 	Callback func(Entry) Callback
+	// Statement renders the heading and lines of a statement; nil where the provider has none.
+	Statement func([]Line) [][]string
 	// Forge makes the signature of a callback wrong. It is nil if callbacks are not signed.
 	Forge func(Callback) Callback
 	// Refusal returns a refusal with a code, in the format of an operation's host, and its HTTP status. It is about

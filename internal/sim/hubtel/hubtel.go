@@ -7,6 +7,7 @@
 //	hubtel.go    the paths, and the callers that are allowed
 //	money.go, services.go  payments; airtime, packages and names
 //	call.go      one request: its body, its order, the reasons against it
+//	statement.go the statement's file
 //	answers.go   the envelopes and codes of answers
 //	account.go   account and credentials, networks and banks
 package hubtel
@@ -53,7 +54,7 @@ func newHubtel(s *sim.Sim, o Options) *hubtel {
 }
 
 func (h *hubtel) provider() sim.Provider {
-	return sim.Provider{Name: Name, Serve: h.mux, Callback: callback, Refusal: refusal}
+	return sim.Provider{Name: Name, Serve: h.mux, Callback: callback, Statement: statement, Refusal: refusal}
 }
 
 // RefusalAnswers returns useful Answers for refuse and refuse_after: all codes that Hubtel documents, and refusals

@@ -9,6 +9,7 @@
 //	agreed.go    invoices, pre-approvals and payments of bills
 //	money.go     payments and their status
 //	users.go     API users and tokens
+//	statement.go the file of the portal
 //	render.go    the status object of a movement, and callbacks
 //	agreed_answers.go                 the status objects of invoices, pre-approvals and bills
 //	answers.go, call.go, fixtures.go  the objects of answers; one request; test numbers
@@ -29,7 +30,7 @@ func New(o Options) sim.Part {
 }
 
 func (m *mtn) provider() sim.Provider {
-	return sim.Provider{Name: Name, Adapter: "mtnmomo", Accounts: []string{Sandbox}, Serve: m, Callback: m.callback, Refusal: refusal}
+	return sim.Provider{Name: Name, Adapter: "mtnmomo", Accounts: []string{Sandbox}, Serve: m, Callback: m.callback, Statement: statement, Refusal: refusal}
 }
 
 // RefusalAnswers returns useful Answers for refuse and refuse_after: all codes that MTN documents, and some that it
