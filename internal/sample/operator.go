@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
@@ -44,6 +45,7 @@ type operator struct {
 	payments  *payments.Payments
 	treasury  *treasury.Treasury
 	messaging *messaging.Messaging
+	reconcile *reconcile.Reconcile
 }
 
 func openOperator(ctx context.Context, storage config.Storage, secret config.Secret, c *clock.Clock) (*operator, error) {
@@ -65,6 +67,7 @@ func openOperator(ctx context.Context, storage config.Storage, secret config.Sec
 	o.treasury = treasury.New(d, books, o.tenants, c, quiet, nil) // it adds no float
 	o.payments = payments.New(payments.Deps{DB: d, Ledger: books, Tenants: o.tenants, Jobs: queue, Clock: c, Log: quiet, Secret: secret,
 		Webhooks: webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret}), Routes: route.New(d, c, quiet, app.Providers(), nil)})
+	o.reconcile = reconcile.New(reconcile.Deps{DB: d, Clock: c, Log: quiet, Ledger: books}) // it imports, and the server matches
 	o.messaging = messaging.New(messaging.Deps{DB: d, Ledger: books, Tenants: o.tenants, Jobs: queue, Senders: o.senders, Clock: c, Log: quiet, Secret: secret})
 	return o, nil
 }

@@ -55,7 +55,8 @@ func (m *maker) plan(days int) (steps []step) {
 		}
 	}
 	steps = append(steps, m.senders(days)...)
-	steps = append(steps, m.stuck())
+	steps = append(steps, m.misstated(days)...)
+	steps = append(steps, m.stuck(), m.statements())
 	steps = slices.DeleteFunc(steps, func(s step) bool { return !s.at.Before(m.made.To) })
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	return steps

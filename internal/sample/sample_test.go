@@ -20,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/senderid"
 )
 
@@ -94,6 +95,23 @@ func (o *operator) story(t *testing.T) (all []book.Payment, lines []string) {
 	return all, lines
 }
 
+// stated fails the test unless the statements are imported, and their faults found.
+func (o *operator) stated(t *testing.T) {
+	t.Helper()
+	files, err := o.reconcile.Statements(t.Context(), "", 10)
+	if err != nil || len(files) != len(statedAccounts) {
+		t.Errorf("%d statements are imported, %v", len(files), err)
+	}
+	list, err := o.reconcile.Exceptions(t.Context(), reconcile.Filter{Limit: 100})
+	kinds := map[reconcile.Kind]int{}
+	for _, e := range list {
+		kinds[e.Kind]++
+	}
+	if err != nil || len(list) > 10 || len(kinds) != len(reconcile.Kinds()) {
+		t.Errorf("the exceptions are %v, %v", kinds, err)
+	}
+}
+
 // The same seed and days make the same history: plausible, in balance, and with what an operator has to look at.
 func TestSample_sameSeedSameHistory(t *testing.T) {
 	t.Parallel()
@@ -104,6 +122,7 @@ func TestSample_sameSeedSameHistory(t *testing.T) {
 		t.Errorf("the history of seed 7 has the sum %s, want %s; it begins %q", sum, storyOfSeed7, lines[:min(len(lines), 3)])
 	}
 
+	o.stated(t)
 	if len(all) != made.Payments || len(lines) != made.Payments+made.Campaigns+made.OTPs || made.Campaigns == 0 || made.OTPs == 0 || made.Webhooks < made.Payments*3/4 {
 		t.Errorf("%d payments and %d lines were found of %+v", len(all), len(lines), made)
 	}
