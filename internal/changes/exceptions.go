@@ -131,7 +131,7 @@ func (a *Changes) selectedFacts(ctx context.Context, n reconcile.Selection, dige
 	list := []Fact{{Name: "Exceptions", Value: strconv.Itoa(len(n.List))}, {Name: "Sum", Value: cedis(n.Sum)}, {Name: "Statements less our books", Value: cedis(delta)}}
 	list = append(list, fileFacts(n)...)
 	if len(n.List) > 1 {
-		return list, nil
+		return append(list, lineFacts(n)...), nil
 	}
 	e := n.List[0]
 	list = append(list, Fact{Name: "Account", Value: e.Source}, Fact{Name: "Difference", Value: e.Reason})
@@ -142,6 +142,24 @@ func (a *Changes) selectedFacts(ctx context.Context, n reconcile.Selection, dige
 	pay := found[e.Payment]
 	list = append(list, Fact{Name: "Payment", Value: reference(pay), Of: ofPayment(pay.ID)}, Fact{Name: "Provider's last answer", Value: lastAnswer(pay)})
 	return list, err
+}
+
+// lineFacts list each exception of a selection whole: its amount, time, line and reason.
+func lineFacts(n reconcile.Selection) (list []Fact) {
+	rows := map[string]string{}
+	for _, f := range n.Files {
+		if f.Line != "" {
+			rows[f.Line] = fmt.Sprintf(", %s, row %d", f.Name, f.Row)
+		}
+	}
+	for i, e := range n.List {
+		one := Fact{Name: fmt.Sprintf("Exception %d", i+1), Value: fmt.Sprintf("%s, %s%s: %s", cedis(e.Amount), e.At.UTC().Format("2 Jan 2006 15:04"), rows[e.Line], e.Reason)}
+		if e.Payment != "" {
+			one.Of = ofPayment(e.Payment)
+		}
+		list = append(list, one)
+	}
+	return list
 }
 
 // maxFiles is how many files the facts name.

@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/makola/makola/internal/db"
@@ -15,7 +16,7 @@ import (
 )
 
 // ofUnknown are the kinds whose examples need payouts of unknown outcome.
-var ofUnknown = []string{KindResolve, KindContradict, KindDecide, KindPair, KindEndByLine}
+var ofUnknown = []string{KindResolve, KindContradict, KindDecide, KindPair, KindPairAll, KindEndByLine}
 
 // difference is an exception as a test stores it, with a line of its own.
 type difference struct {
@@ -78,6 +79,10 @@ func exceptionExamples() map[string]example {
 		}},
 		KindPair: {ask: func(x *examples, id string) (Request, error) {
 			return of(KindPair, difference{source: hubtelSource, kind: "theirs_only", delta: -10 * money.Cedi}, "payment", x.next())(x, id)
+		}},
+		KindPairAll: {ask: func(x *examples, id string) (Request, error) {
+			line := difference{source: hubtelSource, kind: "theirs_only", delta: -10 * money.Cedi}
+			return x.request(KindPairAll, id, "pairs", x.differs(line)+"="+x.next()+" "+x.differs(line)+"="+x.next())
 		}},
 		KindEndByLine: {has: walletKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (Request, error) {
 			return of(KindEndByLine, difference{source: hubtelSource, kind: "ours_only", payment: x.next()})(x, id)
@@ -263,6 +268,65 @@ func TestExceptions_manyAtOnce(t *testing.T) {
 		x.approved(KindBookFee, "source", mtnSource)
 		if want := fmt.Sprint(-1000 - 19*20/2); fmt.Sprint(f.balance("provider_fees/mtn")) != want {
 			f.t.Error(f.balance("provider_fees/mtn"), want)
+		}
+	})
+}
+
+// All unmatched credits of an account go into one wallet by one request, which lists each of them. Debits stay, and the same request again
+// finds nothing.
+func TestAdopt_manyAtOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		for _, delta := range []money.Pesewas{500, 700, 90_000, -300} {
+			f.differs(difference{source: mtnSource, kind: "theirs_only", delta: delta})
+		}
+		f.differs(difference{source: hubtelSource, kind: "theirs_only", delta: 11})
+		request, err := x.request(KindAdopt, newID(), "source", mtnSource, "most", "10.00", "wallet", f.tenant.ID)
+		if err != nil || request.Amount != 1200 {
+			f.t.Fatalf("%+v, %v", request, err)
+		}
+		seen, err := f.Review(t.Context(), f.first.Place, request.ID)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		lines := 0
+		for _, fact := range seen.Now.List {
+			if strings.HasPrefix(fact.Name, "Exception ") && strings.Contains(fact.Value, "november.csv, row 2: The sides differ.") {
+				lines++
+			}
+		}
+		if lines != 2 {
+			f.t.Errorf("%d lines are listed: %+v", lines, seen.Facts.List)
+		}
+		if request, err = f.Approve(t.Context(), f.first, request.ID, seen.Shown); err != nil || request.State != Done {
+			f.t.Fatalf("%+v, %v", request, err)
+		}
+		if f.balance(f.tenant.Wallet().ID) != 1200 || f.balance("float/mtn/collection") != -1200 {
+			f.t.Error(f.balance(f.tenant.Wallet().ID), f.balance("float/mtn/collection"))
+		}
+		if _, err := x.request(KindAdopt, newID(), "source", mtnSource, "most", "10.00", "wallet", f.tenant.ID); !problem.Is(err, problem.NotFound) {
+			f.t.Errorf("a second time: %v", err)
+		}
+	})
+}
+
+// A request of several matches names each exception and each payment once, and open exceptions alone.
+func TestPairAll_refusals(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		line := f.differs(difference{source: hubtelSource, kind: "theirs_only", delta: -1000})
+		other := f.differs(difference{source: hubtelSource, kind: "theirs_only", delta: -1000})
+		payment := newID()
+		for name, pairs := range map[string]string{
+			"none": " ", "no payment": line, "an empty payment": line + "=", "twice the exception": line + "=a " + line + "=b", "twice the payment": line + "=a " + other + "=a",
+			"too many": strings.Repeat(line+"=x ", maxPairs+1), "not there": newID() + "=" + payment + " " + line + "=" + payment,
+		} {
+			if _, err := x.request(KindPairAll, newID(), "pairs", pairs); !problem.Is(err, problem.Invalid) {
+				f.t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := x.request(KindPairAll, newID(), "pairs", line+"="+payment); !problem.Is(err, problem.NotFound) {
+			f.t.Errorf("an unknown payment: %v", err)
 		}
 	})
 }

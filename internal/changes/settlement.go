@@ -28,7 +28,7 @@ type pairing struct {
 
 func (a *Changes) pairKind(rule Rule) Kind {
 	return written(a, KindPair, "Match of a line with a payment", rule, func(tx *db.Tx, request Request, p pairing) ([]audit.Change, error) {
-		err := a.Reconcile.Pair(tx, p.Exception, p.Digest, p.Payment, p.Leg, request.Actor)
+		err := a.Reconcile.Pair(tx, []reconcile.Pairing{{Exception: p.Exception, Payment: p.Payment, Leg: p.Leg}}, p.Digest, request.Actor)
 		return []audit.Change{{What: "line of the statement", Before: "unmatched", After: "matched with " + p.Payment}}, err
 	}).by(a.lookPair, exceptionField, paymentField).showing(a.checkPair)
 }

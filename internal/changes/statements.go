@@ -39,8 +39,8 @@ func (a *Changes) exceptionKinds() []Kind {
 		{Name: KindRelease, Title: "Differences out of suspense", Rule: rule, Look: a.lookRelease, Check: a.checkRelease, Apply: a.releaseSuspense, Fields: slices.Concat(some,
 			[]Field{{Name: "for", Label: "For", Options: releaseSides, Max: 8, Required: true}, walletField})},
 		{Name: KindAdopt, Title: "Unmatched credit to a wallet", Rule: rule, Look: a.lookAdopt, Check: a.checkAdopt, Apply: a.adopt,
-			Fields: []Field{exceptionField, {Name: "wallet", Label: "Account", Hint: walletField.Hint, Max: 64, Required: true}}},
-		a.pairKind(rule), a.evidenceKind(rule),
+			Fields: []Field{oneField, sourceField, mostField, {Name: "wallet", Label: "Account", Hint: walletField.Hint, Max: 64, Required: true}}},
+		a.pairKind(rule), a.pairAllKind(rule), a.evidenceKind(rule),
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/tenant"
@@ -155,70 +154,4 @@ func (a *Changes) bookWallets(tx *db.Tx, request Request, list []reconcile.Excep
 		}
 	}
 	return nil
-}
-
-// adoption is the credit that the requester asked to give to a wallet. The digest covers its members in this order:
-// they never change.
-type adoption struct {
-	Exception string        `json:"exception"`
-	Digest    string        `json:"digest"`
-	Tenant    string        `json:"tenant"`
-	Amount    money.Pesewas `json:"pesewas"`
-}
-
-func (a *Changes) lookAdopt(ctx context.Context, o Order) (Draft, error) {
-	n, err := a.Reconcile.Selected(ctx, []string{o.Values["exception"]})
-	if err != nil {
-		return Draft{}, err
-	}
-	e := n.List[0]
-	if _, err := reconcile.CheckAdopt(e); err != nil {
-		return Draft{}, err
-	}
-	t, err := a.walletOf(ctx, o.Values["wallet"], n.List)
-	if err != nil {
-		return Draft{}, err
-	}
-	title, err := a.titled(ctx, o.By.Place, t)
-	return Draft{Tenant: t.ID, Amount: e.Delta, Payload: adoption{e.ID, n.Digest, t.ID, e.Delta}, Barred: n.Uploaders(),
-		Sentence: fmt.Sprintf("Put %s that came in without a payment of ours into the wallet of %s", t.Money().Text(int64(e.Delta)), title)}, err
-}
-
-// checkAdopt returns the facts of the credit and the balances of the wallet.
-func (a *Changes) checkAdopt(ctx context.Context, r Request) ([]Fact, error) {
-	p, err := payloadOf[adoption](r)
-	if err != nil {
-		return nil, err
-	}
-	_, list, err := a.oneException(ctx, p.Exception, p.Digest)
-	if err != nil {
-		return nil, err
-	}
-	t, err := a.Tenants.Get(ctx, p.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	balances, err := a.balances(ctx, "wallet of "+t.Name, t.Wallet(), int64(p.Amount))
-	return append(list, balances...), err
-}
-
-func (a *Changes) adopt(ctx context.Context, request *Request, finish Finish) error {
-	p, err := payloadOf[adoption](*request)
-	if err != nil {
-		return err
-	}
-	t, err := a.Tenants.Get(ctx, p.Tenant)
-	if err != nil {
-		return err
-	}
-	return a.Store.Apply(ctx, *request, func(tx *db.Tx) error {
-		amount, err := a.Reconcile.Adopt(tx, p.Exception, p.Digest, t.Wallet(), request.ID, request.Actor)
-		if err != nil {
-			return err
-		}
-		if err := a.book(tx, *request, p.Exception, t.Wallet(), int64(amount)); err != nil {
-			return err
-		}
-		return finish(tx, []audit.Change{{What: "wallet of " + t.Name, After: "credited with " + t.Money().Text(int64(amount))}})
-	})
 }

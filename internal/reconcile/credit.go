@@ -124,7 +124,7 @@ func (s *store) UseCredit(tx *db.Tx, line string, amount money.Pesewas, act, act
 	if c.Amount != amount {
 		return problem.New(problem.Invalid, "changed_since", "The bank has changed the line since this was requested")
 	}
-	if err := s.use(tx, line, actor); err != nil {
+	if err := s.book(tx, line, actor); err != nil {
 		return err
 	}
 	known, err := queryExceptions(tx, exceptionsOfLines, []string{line})

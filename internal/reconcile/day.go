@@ -53,6 +53,16 @@ JOIN transfers t ON t.subject = m.payment AND (t.from_account = $3 OR t.to_accou
 WHERE l.source = $1 AND l.day BETWEEN $4 AND $5 AND (m.leg = 'reversal') = (t.leg LIKE 'turned%') AND (l.at < $2) <> (t.at < $2)
 AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = l.id AND e.kind = 'state' AND e.at < $2 AND (e.ended_at = 0 OR e.ended_at >= $2))`
 
+	// Movements of our own money on one side of a moment and their lines on the other.
+	ownAcross = `SELECT count(DISTINCT l.id), CAST(COALESCE(sum(CASE WHEN (l.at < $2) = (t.from_account = $3) THEN t.amount ELSE -t.amount END), 0) AS INTEGER)
+FROM statement_lines l JOIN statement_own o ON o.line = l.id
+JOIN transfers t ON t.subject = o.transfer AND t.leg = CASE WHEN o.side = 'sent' THEN 'sent' ELSE 'ended' END AND (t.from_account = $3 OR t.to_account = $3)
+WHERE l.source = $1 AND l.day BETWEEN $4 AND $5 AND (l.at < $2) <> (t.at < $2)`
+
+	// Lines that are movements of our own money whose end is not booked yet.
+	ownUnbooked = `SELECT count(*), CAST(COALESCE(sum(l.amount), 0) AS INTEGER) FROM statement_lines l JOIN statement_own o ON o.line = l.id
+WHERE l.source = $1 AND l.at < $2 AND l.day >= $3 AND o.side = 'arrived' AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.subject = o.transfer AND t.leg = 'ended')`
+
 	// Lines of a bank that wait to be decided about, and lines whose money was booked behind a moment without an exception.
 	linesInTransit = `SELECT count(*), CAST(COALESCE(sum(l.amount - l.fee * $3), 0) AS INTEGER) FROM statement_lines l WHERE l.source = $1 AND l.at < $2 AND l.day >= $4 AND l.status = 'success'
 AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = l.id AND e.kind = 'theirs_only')
@@ -168,6 +178,9 @@ func reasonsAt(tx *db.Tx, s Source, end time.Time) (list []Reason, err error) {
 			list = append(list, Reason{Amount: sum, Text: fmt.Sprintf("In transit: %d lines of the statement", lines), At: end})
 		}
 	}
+	if list, err = ownReasons(tx, s, end, list); err != nil {
+		return nil, err
+	}
 	var pairs int
 	var sum money.Pesewas
 	if _, err := tx.One(pairsAcross, []any{s.ID, end, s.Ledger().ID, dayOf(end) - across, dayOf(end) + across}, &pairs, &sum); err != nil {
@@ -175,6 +188,22 @@ func reasonsAt(tx *db.Tx, s Source, end time.Time) (list []Reason, err error) {
 	}
 	if sum != 0 {
 		list = append(list, Reason{Amount: sum, Text: fmt.Sprintf("In transit at midnight: %d payments", pairs), At: end})
+	}
+	return list, nil
+}
+
+// ownReasons adds the movements of our own money that one side has behind a moment.
+func ownReasons(tx *db.Tx, s Source, end time.Time, list []Reason) ([]Reason, error) {
+	var across, unbooked int
+	var sum, open money.Pesewas
+	if _, err := tx.One(ownAcross, []any{s.ID, end, s.Ledger().ID, dayOf(end) - transitDays, dayOf(end) + transitDays}, &across, &sum); err != nil {
+		return nil, err
+	}
+	if _, err := tx.One(ownUnbooked, []any{s.ID, end, dayOf(end) - transitDays}, &unbooked, &open); err != nil {
+		return nil, err
+	}
+	if sum += open; sum != 0 {
+		list = append(list, Reason{Amount: sum, Text: fmt.Sprintf("Our own transfers in transit: %d", across+unbooked), At: end})
 	}
 	return list, nil
 }

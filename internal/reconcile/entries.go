@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -52,6 +53,13 @@ func (s *store) post(tx *db.Tx, list []ledger.Transfer, wallets ...ledger.Key) e
 	}
 	page.Post()
 	return nil
+}
+
+// use matches a line without a payment: it is a settlement, a movement of our own money, or its money is booked. The match keeps the amount
+// of the line, and no rule matches the line any more. A line is used once.
+func (s *store) use(tx *db.Tx, l Line, rule Rule, actor string, at time.Time) error {
+	_, err := tx.Exec(insertUse, l.ID, string(rule), actor, at, int64(l.Amount))
+	return err
 }
 
 // agree ends an exception whose two sides agree. Money that was put into suspense for it goes back.

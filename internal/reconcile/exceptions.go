@@ -72,6 +72,7 @@ type Filter struct {
 	Most   money.Pesewas
 	Ended  bool
 	Ending Ending // of ended ones
+	Credit bool   // the statement has more money than our books
 	Before string // the id of the last one of the page before
 	Limit  int
 }
@@ -114,6 +115,9 @@ func (f Filter) where(now time.Time) (sql string, args []any) {
 	}
 	if f.Most > 0 {
 		add("amount <= $%d", int64(f.Most))
+	}
+	if f.Credit {
+		conditions = append(conditions, "delta > 0")
 	}
 	if f.Before != "" {
 		add("id < $%d", f.Before)
@@ -159,6 +163,40 @@ func (s *store) Open(ctx context.Context, most int) (n int, err error) {
 		return err
 	})
 	return n, err
+}
+
+const agesOfExceptions = `SELECT source, owner, count(*), CAST(sum(amount) AS INTEGER), min(opened_at) FROM statement_exceptions WHERE ended_at = 0 AND opened_at < $1
+GROUP BY source, owner ORDER BY source, owner LIMIT $2`
+
+// Aging is the open exceptions of a source and an owner that are older than a time.
+type Aging struct {
+	Source string
+	Owner  string // id of the person; empty: nobody
+	Count  int
+	Sum    money.Pesewas
+	Oldest time.Time
+}
+
+// Add adds the exceptions of another owner of the source.
+func (a *Aging) Add(o Aging) {
+	if a.Source = o.Source; a.Oldest.IsZero() || o.Oldest.Before(a.Oldest) {
+		a.Oldest = o.Oldest
+	}
+	a.Count, a.Sum = a.Count+o.Count, a.Sum+o.Sum
+}
+
+// Old returns the exceptions that have been open for longer than age, by source and owner.
+func (s *store) Old(ctx context.Context, age time.Duration, most int) (list []Aging, err error) {
+	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(agesOfExceptions, []any{s.clock.Now().Add(-age), int64(most)}, func(r *db.Row) error {
+			var a Aging
+			err := r.Scan(&a.Source, &a.Owner, &a.Count, &a.Sum, &a.Oldest)
+			list = append(list, a)
+			return err
+		})
+	})
+	return list, err
 }
 
 // Own gives an exception to a person who takes care of it; an empty id gives it to nobody.

@@ -18,13 +18,13 @@ import (
 
 // fixture is a database at a day after all lines.
 type fixture struct {
-	t     *testing.T
+	t     testing.TB
 	db    *db.DB
 	clock *clock.Clock
 	*Reconcile
 }
 
-func newFixture(t *testing.T, d *db.DB) *fixture {
+func newFixture(t testing.TB, d *db.DB) *fixture {
 	t.Helper()
 	c := clock.NewManual(time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC))
 	return &fixture{t, d, c, New(Deps{DB: d, Clock: c, Log: slog.New(slog.DiscardHandler), Ledger: ledger.New(d, c, "test"), Payments: book.NewReader(d, ledger.New(d, c, "test"), c), Account: accountOf})}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -37,11 +38,11 @@ const (
 
 	judgeAgain = `UPDATE statement_lines SET judged = 0 WHERE id IN (SELECT value FROM texts($1))`
 
-	matchesOfLines = `SELECT line, payment, leg, rule FROM statement_matches WHERE line IN (SELECT value FROM texts($1))`
+	matchesOfLines = `SELECT line, payment, leg, rule, matched FROM statement_matches WHERE line IN (SELECT value FROM texts($1))`
 
-	matchesOfPayments = `SELECT line, payment, leg, rule FROM statement_matches WHERE payment IN (SELECT value FROM texts($1)) AND payment <> ''`
+	matchesOfPayments = `SELECT line, payment, leg, rule, matched FROM statement_matches WHERE payment IN (SELECT value FROM texts($1)) AND payment <> ''`
 
-	undoneOfLines = `SELECT line, payment, '', '' FROM statement_undone WHERE line IN (SELECT value FROM texts($1))`
+	undoneOfLines = `SELECT line, payment, '', '', NULL FROM statement_undone WHERE line IN (SELECT value FROM texts($1))`
 
 	deleteMatch = `DELETE FROM statement_matches WHERE line = $1`
 
@@ -62,6 +63,7 @@ type match struct {
 	leg           Leg
 	rule          Rule
 	at            time.Time
+	matched       *int64 // the amount of the line then, of a match without a payment; nil: not known
 }
 
 var insertMatches = []db.Column[match]{
@@ -84,7 +86,7 @@ func queryMatches(tx *db.Tx, sql string, ids []string) (list []match, err error)
 	}
 	err = tx.Query(sql, []any{ids}, func(r *db.Row) error {
 		var m match
-		err := r.Scan(&m.line, &m.payment, &m.leg, &m.rule)
+		err := r.Scan(&m.line, &m.payment, &m.leg, &m.rule, &m.matched)
 		list = append(list, m)
 		return err
 	})
@@ -291,11 +293,19 @@ func (w *set) decide(l Line) bool {
 	return false
 }
 
-// booked decides about a line that is a settlement, or whose money a person has booked. A provider that takes such a line back makes an
-// exception.
+// booked decides about a line that is a settlement, a movement of our own money, or whose money a person has booked. A provider that takes
+// such a line back, or changes its amount, makes an exception.
 func (w *set) booked(l Line, old match) (v verdict) {
-	if old.rule == RulePerson && !l.moves() {
-		v.differences = []Difference{{StateOff, magnitude(l.Amount), -l.change(), "The line does not count as paid any more, and its money is booked."}}
+	used := l.Amount
+	if old.matched != nil {
+		used = money.Pesewas(*old.matched)
+	}
+	switch {
+	case !l.moves():
+		v.differences = []Difference{{StateOff, magnitude(used), -used, "The line does not count as paid any more, and its money is booked."}}
+	case l.Amount != used:
+		v.differences = []Difference{{AmountOff, magnitude(l.Amount - used), l.Amount - used,
+			fmt.Sprintf("The provider has changed the line to %s, and %s is booked for it.", cedis(l.Amount), cedis(used))}}
 	}
 	return v
 }
@@ -340,7 +350,7 @@ func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 		_, was := w.matched[l.ID]
 		switch {
 		case v.rule != "" && !was:
-			made = append(made, match{l.ID, v.payment, v.leg, v.rule, w.now})
+			made = append(made, match{line: l.ID, payment: v.payment, leg: v.leg, rule: v.rule, at: w.now})
 		case v.rule == "" && was && w.matched[l.ID].leg != LegSettlement:
 			if _, err := tx.Exec(deleteMatch, l.ID); err != nil {
 				return err

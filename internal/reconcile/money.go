@@ -7,7 +7,6 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -132,7 +131,7 @@ func (s *store) Release(tx *db.Tx, ids []string, digest, act, actor string, to f
 			return errors.Join(err, problem.New(problem.Invalid, "changed_since", "The money has left suspense since this was requested"))
 		}
 		if e.Kind == TheirsOnly {
-			if err := s.use(tx, e.Line, actor); err != nil {
+			if err := s.book(tx, e.Line, actor); err != nil {
 				return err
 			}
 		}
@@ -140,10 +139,13 @@ func (s *store) Release(tx *db.Tx, ids []string, digest, act, actor string, to f
 	return s.post(tx, moves, wallets...)
 }
 
-// use marks a line whose money is booked for good: no rule matches it any more. A line is used once.
-func (s *store) use(tx *db.Tx, line, actor string) error {
-	_, err := tx.Exec(insertMatch, line, "", string(LegSettlement), string(RulePerson), actor, s.clock.Now())
-	return onceBooked(err)
+// book marks a line whose money a person has booked for good.
+func (s *store) book(tx *db.Tx, line, actor string) error {
+	list, err := queryLines(tx, selectLine, line)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	return onceBooked(s.use(tx, list[0], RulePerson, actor, s.clock.Now()))
 }
 
 // CheckAdopt refuses an exception that is no unmatched credit at a provider.
@@ -159,30 +161,34 @@ func CheckAdopt(e Exception) (Source, error) {
 	return source, err
 }
 
-// Adopt gives the money of an unmatched credit at a provider to a wallet. It refuses if the exception is not as the digest has it.
-func (s *store) Adopt(tx *db.Tx, id, digest string, wallet ledger.Key, act, actor string) (money.Pesewas, error) {
-	list, err := s.lock(tx, selectExceptions, []string{id}, digest)
+// Adopt gives the money of unmatched credits at providers to a wallet, and returns the exceptions of the credits. It refuses if one of them
+// is not as the digest has it.
+func (s *store) Adopt(tx *db.Tx, ids []string, digest string, wallet ledger.Key, act, actor string) ([]Exception, error) {
+	list, err := s.lock(tx, selectExceptions, ids, digest)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	e := list[0]
-	if _, err := CheckAdopt(e); err != nil {
-		return 0, err
-	}
-	t, err := transfer(e, wallet.ID, legFinal)
-	if err != nil {
-		return 0, err
-	}
-	if t.Asset != wallet.Asset {
-		return 0, problem.Field("tenant", "must be an account of the statement's mode")
+	moves := make([]ledger.Transfer, len(list))
+	for i, e := range list {
+		if _, err := CheckAdopt(e); err != nil {
+			return nil, err
+		}
+		if moves[i], err = transfer(e, wallet.ID, legFinal); err != nil {
+			return nil, err
+		}
+		if moves[i].Asset != wallet.Asset {
+			return nil, problem.Field("tenant", "must be an account of the statement's mode")
+		}
 	}
 	if err := s.end(tx, list, EndedAdopted, act); err != nil {
-		return 0, onceBooked(err)
+		return nil, onceBooked(err)
 	}
-	if err := s.use(tx, e.Line, actor); err != nil {
-		return 0, err
+	for _, e := range list {
+		if err := s.book(tx, e.Line, actor); err != nil {
+			return nil, err
+		}
 	}
-	return e.Delta, s.post(tx, []ledger.Transfer{t}, wallet)
+	return list, s.post(tx, moves, wallet)
 }
 
 // EndSettled ends an exception in the transaction that sets its payment's outcome from the statement. Its line is decided about again.

@@ -37,23 +37,37 @@ func (m *matcher) CheckPair(ctx context.Context, e Exception, p book.Payment) (L
 	return leg, err
 }
 
-// Pair matches the line of an exception with a payment on a person's request. No money moves but what was in suspense for the line. It
-// refuses if the exception is not as the digest has it.
-func (s *store) Pair(tx *db.Tx, id, digest, payment string, leg Leg, actor string) error {
-	list, err := s.lock(tx, selectExceptions, []string{id}, digest)
+// Pairing is the line of an exception with the payment that it is.
+type Pairing struct {
+	Exception, Payment string
+	Leg                Leg
+}
+
+// Pair matches the lines of exceptions with payments on a person's request. No money moves but what was in suspense for the lines. It
+// refuses if one exception is not as the digest has it.
+func (s *store) Pair(tx *db.Tx, pairs []Pairing, digest, actor string) error {
+	ids, by := make([]string, len(pairs)), map[string]Pairing{}
+	for i, p := range pairs {
+		ids[i], by[p.Exception] = p.Exception, p
+	}
+	list, err := s.lock(tx, selectExceptions, ids, digest)
 	if err != nil {
 		return err
 	}
-	e := list[0]
-	if _, err := tx.Exec(insertMatch, e.Line, payment, string(leg), string(RulePerson), actor, s.clock.Now()); err != nil {
-		if errors.Is(err, db.ErrUnique) {
-			err = problem.Wrap(err, problem.Duplicate, "line_matched", "The line or the payment is matched already")
+	lines := make([]string, len(list))
+	for i, e := range list {
+		p := by[e.ID]
+		lines[i] = e.Line
+		if _, err := tx.Exec(insertMatch, e.Line, p.Payment, string(p.Leg), string(RulePerson), actor, s.clock.Now()); err != nil {
+			if errors.Is(err, db.ErrUnique) {
+				err = problem.Wrap(err, problem.Duplicate, "line_matched", "The line or the payment is matched already")
+			}
+			return err
 		}
-		return err
+		if err := s.agree(tx, e); err != nil {
+			return err
+		}
 	}
-	if err := s.agree(tx, e); err != nil {
-		return err
-	}
-	_, err = tx.Exec(judgeAgain, []string{e.Line})
+	_, err = tx.Exec(judgeAgain, lines)
 	return err
 }

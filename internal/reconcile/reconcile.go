@@ -16,6 +16,7 @@
 //	resolve.go     exceptions that one request is about, and their end
 //	missing.go     payments that statements do not have
 //	search.go      lines that name no payment
+//	own.go         lines that are movements of our own money
 //	settle.go      lines of banks that are settlements
 //	erasure.go     search for and erasure of a person's number
 //	match.go       lines that name their payment

@@ -26,7 +26,8 @@ type Selection struct {
 // File is a statement file with the person who imported it. That person approves no resolution of its lines.
 type File struct {
 	Name, Uploader, UploaderName string
-	Row                          int // of a line
+	Line                         string // that it brought; empty: an earlier version of one
+	Row                          int    // of the line
 }
 
 const (
@@ -96,11 +97,10 @@ func selection(tx *db.Tx, sql string, ids []string) (n Selection, err error) {
 	}
 	versions := map[string]int{}
 	if err := tx.Query(filesOfLines, []any{lines}, func(r *db.Row) error {
-		var line string
 		var version int
 		var f File
-		err := r.Scan(&line, &version, &f.Row, &f.Name, &f.Uploader, &f.UploaderName)
-		versions[line] = version
+		err := r.Scan(&f.Line, &version, &f.Row, &f.Name, &f.Uploader, &f.UploaderName)
+		versions[f.Line] = version
 		n.Files = append(n.Files, f)
 		return err
 	}); err != nil {

@@ -139,6 +139,9 @@ func (m *matcher) searched(ctx context.Context, s *search, l Line) (decided bool
 	if settled, err := m.settle(ctx, s.set, l); err != nil || settled {
 		return settled, err
 	}
+	if own, err := m.own(ctx, s.set, l); err != nil || own {
+		return own, err
+	}
 	list := s.candidates(l, s.similar[l.ID])
 	rivals := 0
 	if len(list) > 0 {

@@ -19,6 +19,8 @@ WHERE settlement = $1 AND settlement <> '' AND status = 'success' AND substr(sou
 AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)`
 
 	insertMatch = `INSERT INTO statement_matches (line, payment, leg, rule, maker, made_at) VALUES ($1, $2, $3, $4, $5, $6)`
+
+	insertUse = `INSERT INTO statement_matches (line, payment, leg, rule, maker, made_at, matched) VALUES ($1, '', '` + string(LegSettlement) + `', $2, $3, $4, $5)`
 )
 
 // settle matches a line of a bank with the movements of one settlement: they add up to it, with or without their fees. It reports whether
@@ -46,14 +48,11 @@ func (m *matcher) settle(ctx context.Context, w *set, l Line) (settled bool, err
 		if rows != int64(n) {
 			return fmt.Errorf("reconcile: the settlement %s changed", l.ID)
 		}
-		if _, err := tx.Exec(insertMatch, l.ID, "", string(LegSettlement), string(RuleSettlement), "", w.now); err != nil {
-			return err
-		}
 		settled = true
-		return nil
+		return m.use(tx, l, RuleSettlement, "", w.now)
 	})
 	if settled {
-		w.matched[l.ID] = match{line: l.ID, leg: LegSettlement}
+		w.matched[l.ID] = match{line: l.ID, leg: LegSettlement, rule: RuleSettlement}
 		w.verdicts[l.ID] = verdict{rule: RuleSettlement, leg: LegSettlement}
 	}
 	return settled, err

@@ -35,6 +35,23 @@ func (m *matcher) MatchOf(ctx context.Context, line string) (one Matched, found 
 	return one, found, err
 }
 
+// MatchesOf returns the matches of lines, by the id of the line. A line without one is left out.
+func (s *store) MatchesOf(ctx context.Context, lines []Line) (map[string]Matched, error) {
+	ids := make([]string, len(lines))
+	for i, l := range lines {
+		ids[i] = l.ID
+	}
+	found := map[string]Matched{}
+	err := s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		list, err := queryMatches(tx, matchesOfLines, ids)
+		for _, one := range list {
+			found[one.line] = Matched{Payment: one.payment, Leg: one.leg, Rule: one.rule}
+		}
+		return err
+	})
+	return found, err
+}
+
 // maxReason is how many characters a reason has.
 const maxReason = 500
 
@@ -81,7 +98,7 @@ func (m *matcher) Undo(ctx context.Context, line, actor, reason string) error {
 		if _, err := tx.Exec(insertUndone, line, list[0].payment, reason, actor, m.clock.Now()); err != nil {
 			return err
 		}
-		for _, sql := range []string{deleteMatch, deleteSettled} {
+		for _, sql := range []string{deleteMatch, deleteSettled, deleteOwn} {
 			if _, err := tx.Exec(sql, line); err != nil {
 				return err
 			}

@@ -154,7 +154,8 @@ func (ps *Pages) exceptions(v *console.Visit) (console.Answer, error) {
 	}
 	l := page.List{Title: "Exceptions", Lead: "Where statements of providers and banks differ from our payments.", Filters: fields, Active: v.Narrowed(exceptionFilters...), Clear: exceptionsPage,
 		Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: exceptionsPage + "/fee", Text: "Book fees"}, page.Link{Href: exceptionsPage + "/suspend", Text: "Put into suspense"},
-			page.Link{Href: exceptionsPage + "/release", Text: "Move out of suspense"}, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
+			page.Link{Href: exceptionsPage + "/release", Text: "Move out of suspense"}, page.Link{Href: exceptionsPage + "/adopt", Text: "Put into a wallet"},
+			page.Link{Href: exceptionsPage + "/match-all", Text: "Match with payments"}, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
 		Empty: page.Empty{Title: "No exceptions", Text: "Every line of the statements agrees with our payments."}}
 	if l.Active {
 		l.Empty = page.Empty{Title: "No results", Text: "No exception matches these filters.", Href: exceptionsPage, Do: "Clear filters"}
@@ -275,7 +276,14 @@ func (ps *Pages) theirs(v *console.Visit, e reconcile.Exception) (templ.Componen
 		}
 	}
 	m, found, err := ps.Reconcile.MatchOf(v.Ctx, l.ID)
-	if found {
+	if err != nil {
+		return nil, err
+	}
+	own, err := ps.Reconcile.OwnTransferOf(v.Ctx, l.ID)
+	switch {
+	case own != "":
+		facts = append(facts, page.Fact{Name: "Matched by", Value: page.Anchor("/ops/acts/"+own, "our own transfer")})
+	case found:
 		facts = append(facts, page.Fact{Name: "Matched by", Value: page.Text(ruleTexts[m.Rule])})
 	}
 	return page.Panel(title, page.Facts(facts)), err

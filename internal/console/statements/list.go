@@ -2,6 +2,7 @@ package statements
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -91,7 +92,16 @@ func (ps *Pages) statement(v *console.Visit) (console.Answer, error) {
 	}
 	l := page.List{Title: "Lines", Lead: "Lines that this file brought, or brought in a new version.", Empty: page.Empty{Title: "No lines", Text: "Earlier files have all lines of this one."}}
 	lines = console.Keyed(v, &l, "after", lines, func(l reconcile.Line) string { return strconv.Itoa(l.Row) })
-	l.Grid = console.Grid(lineColumns, lines, nil)
+	matches, err := ps.Reconcile.MatchesOf(v.Ctx, lines)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	l.Grid = console.Grid(append(slices.Clone(lineColumns), console.Text("Matched by", "", func(l reconcile.Line) string {
+		if m, is := matches[l.ID]; is {
+			return ruleTexts[m.Rule]
+		}
+		return "none"
+	})), lines, nil)
 	body := page.Join(page.Head(sourceTitle(s.Source), ""), page.Panel("The file", page.Facts(statementFacts(s))), page.Listing(l), page.Anchor(base, "All statements"))
 	return console.Answer{Title: "Statement of " + sourceTitle(s.Source), Body: body}, nil
 }

@@ -63,8 +63,10 @@ func (ps *Pages) resolutionForms() []approvals.Form {
 		ps.Approvals.Form(changes.KindRelease, "/exceptions/release", "Request the move",
 			"Moves money out of suspense: to the customer, to our earned fees, or to the costs of the provider or bank. What is missing in suspense is taken from there.",
 			approvals.Choices{"source": ps.writtenSources, "kind": writtenKinds, "for": releaseSides}),
-		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Puts money that came in at a provider, and that no payment of ours has, into the wallet of an account.", nil),
+		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Puts money that came in at a provider, and that no payment of ours has, into the wallet of an account: one credit, or all of an account of the statements up to an amount.",
+			approvals.Choices{"source": ps.writtenSources}),
 		ps.Approvals.Form(changes.KindPair, "/exceptions/match", "Request the match", "Matches the line of the statement with a payment of ours. No money moves.", nil),
+		ps.Approvals.Form(changes.KindPairAll, "/exceptions/match-all", "Request the matches", "Matches the lines of several exceptions with payments of ours. No money moves.", nil),
 		ps.Approvals.Form(changes.KindEndByLine, "/exceptions/end", "Request the end",
 			"Sets the outcome of a payment whose outcome is unknown from the statement, or corrects one that an earlier statement set. An outcome that the provider reported stays.", nil),
 	}
