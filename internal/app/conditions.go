@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -27,6 +28,8 @@ const (
 	batchesOver    = 24 * time.Hour
 	paceDays       = 7
 	floatLastsDays = 1
+	exceptionsOver = 72 * time.Hour
+	daysBehind     = 2 // over days that could be closed
 	// slowlyEvery is how often conditions are checked that read more than a few rows or that last for days.
 	slowlyEvery = 5 * time.Minute
 	mostOfEach  = 1000
@@ -38,7 +41,7 @@ func (a *App) watchConditions(ctx context.Context) error {
 	watches := []func(context.Context) error{a.watchPayments, a.watchBreakers, a.watchRecovery, a.watchBatches}
 	if now := a.clock.Elapsed(); now >= a.slowlyFrom {
 		a.slowlyFrom = now + slowlyEvery
-		watches = append(watches, a.watchBackup, a.watchCertificate, a.watchKeys, a.watchHooks, a.watchFloats)
+		watches = append(watches, a.watchBackup, a.watchCertificate, a.watchKeys, a.watchHooks, a.watchFloats, a.watchExceptions, a.watchDays)
 	}
 	var all error
 	for _, watch := range watches {
@@ -184,6 +187,52 @@ func (a *App) watchFloats(ctx context.Context) error {
 		}
 	}
 	return a.notices.Report(ctx, notice.FloatLow, "", low)
+}
+
+// watchExceptions reports the statements whose exceptions have been open for days, and each exception's owner of theirs.
+func (a *App) watchExceptions(ctx context.Context) error {
+	list, err := a.reconcile.Old(ctx, exceptionsOver, mostOfEach)
+	if err != nil {
+		return err
+	}
+	var owned []notice.Condition
+	sums := map[string]reconcile.Aging{}
+	for _, o := range list {
+		sum := sums[o.Source]
+		sum.Add(o)
+		sums[o.Source] = sum
+		if o.Owner != "" {
+			owned = append(owned, notice.Condition{Name: o.Owner + " " + o.Source, Place: roles.Installation, Person: o.Owner, Line: "Yours: " + lineOf(o)})
+		}
+	}
+	var all []notice.Condition
+	for source, sum := range sums {
+		all = append(all, notice.Condition{Name: source, Place: roles.Installation, Line: lineOf(sum)})
+	}
+	return errors.Join(a.notices.Report(ctx, notice.ExceptionsOld, "", all), a.notices.Report(ctx, notice.ExceptionsOld, "owners", owned))
+}
+
+func lineOf(a reconcile.Aging) string {
+	title := a.Source
+	if s, err := reconcile.ParseSource(a.Source); err == nil {
+		title = s.Title()
+	}
+	return fmt.Sprintf("%s: %d open, GHS %s in all, the oldest since %s", title, a.Count, grouped(a.Sum), at(a.Oldest))
+}
+
+// watchDays reports the books whose next day has been waiting for its close for days. Books of which no day was closed are left out.
+func (a *App) watchDays(ctx context.Context) error {
+	var open []notice.Condition
+	for _, mode := range []tenant.Mode{tenant.Live, tenant.Test} {
+		last, err := a.closing.LastClosed(ctx, tenant.Tenant{Mode: mode}.Money())
+		if err != nil {
+			return err
+		}
+		if n := a.closing.Behind(last); n > daysBehind {
+			open = append(open, notice.Condition{Name: string(mode), Place: roles.Installation, Line: fmt.Sprintf("%s money: %s is to be closed next, and %d days wait", mode, last.Day+1, n)})
+		}
+	}
+	return a.notices.Report(ctx, notice.DaysOpen, "", open)
 }
 
 func grouped(amount money.Pesewas) string { return money.Grouped(amount.String()) }

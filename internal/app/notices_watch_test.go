@@ -16,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/roles"
@@ -54,6 +56,12 @@ func TestNotices_everyWatcher(t *testing.T) {
 		{notice.FloatLow, b.watchFloats,
 			[]string{`INSERT INTO figures_days (tenant, at, mode, kind, status, rail, n, amount, charges) VALUES ('', ` + day(-1) + `, 'live', 'payout', 'success', 'mtn', 7, 700000, 0)`},
 			[]string{`DELETE FROM figures_days WHERE mode = 'live'`}, "mtn has GHS 0.00, a day needs GHS 1,000.00"},
+		{notice.ExceptionsOld, b.watchExceptions,
+			[]string{`INSERT INTO statement_exceptions (id, source, kind, line, payment, amount, delta, reason, at, opened_at) VALUES ('e1', 'live/mtn/collection', 'theirs_only', 'l1', '', 12345, 12345, 'r', 1, ` + day(-4) + `)`},
+			[]string{`DELETE FROM statement_exceptions`}, "MTN MoMo portal, collection: 1 open, GHS 123.45 in all, the oldest since"},
+		{notice.DaysOpen, b.watchDays,
+			[]string{`INSERT INTO closed_days (asset, day, previous, revision, act, closed_at) VALUES ('` + string(ledger.GHS) + `', ` + strconv.Itoa(int(closing.DayOf(now))-4) + `, NULL, 1, 'a', 1)`},
+			[]string{`DELETE FROM closed_days`}, "live money: "},
 		{notice.KeyEnds, b.watchKeys,
 			[]string{`UPDATE api_keys SET expires_at = ` + day(3)}, []string{`UPDATE api_keys SET expires_at = 0`}, "expires on"},
 		{notice.WebhooksFail, b.watchHooks,
@@ -68,6 +76,33 @@ func TestNotices_everyWatcher(t *testing.T) {
 		{notice.CertificateEnds, soon.watchCertificate, nil, nil, "Renew it"},
 	} {
 		t.Run(string(w.event), func(t *testing.T) { b.holdsWatcher(t, w) })
+	}
+}
+
+// The owner of an old exception is notified of it alone, next to the people who read statements.
+func TestNotices_ownerOfException(t *testing.T) {
+	b := browse(t, mailing(mailtest.Start(t, nil)))
+	b.signIn(b.nextLink())
+	me := b.me(roles.Installation)
+	b.runs(t, []string{`INSERT INTO statement_exceptions (id, source, kind, line, payment, amount, delta, reason, at, opened_at, owner) VALUES ('e1', 'live/mtn/collection', 'theirs_only', 'l1', '', 1, 1, 'r', 1, ` +
+		micros(b.clock.Now().Add(-73*time.Hour)) + `, '` + me + `')`})
+	if err := b.watchExceptions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var readers []string
+	if err := b.db.Read(t.Context(), func(tx *db.Tx) error {
+		readers = nil
+		return tx.Query(`SELECT person FROM notices WHERE event = 'exceptions.old' ORDER BY person`, nil, func(r *db.Row) error {
+			var person string
+			err := r.Scan(&person)
+			readers = append(readers, person)
+			return err
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(readers, []string{"", me}) {
+		t.Errorf("the notices are for %q, want everybody and %s", readers, me)
 	}
 }
 

@@ -163,6 +163,14 @@ func (b *Books) LastClosed(ctx context.Context, asset ledger.Asset) (c Closed, e
 	return c, err
 }
 
+// Behind returns how many days behind the last closed one could be closed by now. Books without a closed day are behind by none.
+func (b *Books) Behind(last Closed) int {
+	if last.Revision == 0 {
+		return 0
+	}
+	return max(0, int(DayOf(b.clock.Now().Add(-Lag))-1-last.Day))
+}
+
 const selectDays = `SELECT day FROM closed_days WHERE asset = $1 AND day BETWEEN $2 AND $3`
 
 // ClosedDays returns which of the days from first to last are closed.

@@ -13,7 +13,9 @@ import (
 type Condition struct {
 	Name  string // distinguishes conditions of the same event
 	Place string // whose people are notified
-	Line  string
+	// Person is the only reader; empty: everybody at the place who may see it.
+	Person string
+	Line   string
 }
 
 const (
@@ -71,8 +73,8 @@ func (n *Notices) raise(tx *db.Tx, e Event, part string, raised []Condition, at 
 		return nil
 	}
 	claims := make([]claim, 0, len(raised))
-	for place, list := range byPlace(raised) {
-		f := Fact{Event: e, Place: place, Things: len(list)}
+	for of, list := range byReader(raised) {
+		f := Fact{Event: e, Place: of.place, Person: of.person, Things: len(list)}
 		for _, c := range list[:min(len(list), mostLines)] {
 			f.Lines = append(f.Lines, c.Line)
 		}
@@ -104,10 +106,14 @@ func (n *Notices) lower(tx *db.Tx, e Event, part string, ended map[string]bool, 
 	}
 }
 
-func byPlace(list []Condition) map[string][]Condition {
-	all := map[string][]Condition{}
+// toWhom is who is notified of conditions together.
+type toWhom struct{ place, person string }
+
+func byReader(list []Condition) map[toWhom][]Condition {
+	all := map[toWhom][]Condition{}
 	for _, c := range list {
-		all[c.Place] = append(all[c.Place], c)
+		of := toWhom{c.Place, c.Person}
+		all[of] = append(all[of], c)
 	}
 	return all
 }

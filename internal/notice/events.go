@@ -44,7 +44,7 @@ type topicRule struct {
 var topicRules = map[Topic]topicRule{
 	Approvals: {"Approvals", "Change requests and payouts that await your approval, and the outcome of your own requests", false,
 		[]roles.Role{roles.Owner, roles.Admin, roles.Finance, roles.Signatory, roles.Operations, roles.Approver, roles.Compliance, roles.Treasury, roles.Developer, roles.SRE}},
-	Money: {"Money", "Payments whose outcome is unknown, low floats, books that do not balance, finished batches", true,
+	Money: {"Money", "Payments whose outcome is unknown, low floats, books that do not balance, old exceptions of statements, days that are not closed, finished batches", true,
 		[]roles.Role{roles.Owner, roles.Admin, roles.Finance, roles.Operations, roles.Treasury, roles.SRE}},
 	Providers: {"Providers", "Circuit breakers of providers that open or close", false, []roles.Role{roles.Operations, roles.SRE}},
 	Accounts:  {"Account", "Webhooks that fail, sender IDs that were decided, API keys that expire", false, []roles.Role{roles.Owner, roles.Admin, roles.Developer}},
@@ -81,6 +81,8 @@ const (
 	FloatLow       Event = "float.low"
 	BooksWrong     Event = "books.wrong"
 	BatchFinished  Event = "batch.finished"
+	ExceptionsOld  Event = "exceptions.old"
+	DaysOpen       Event = "days.open"
 
 	CircuitOpen   Event = "circuit.open"
 	CircuitClosed Event = "circuit.closed"
@@ -128,6 +130,9 @@ var eventRules = map[Event]eventRule{
 	FloatLow:       {topic: Money, needs: roles.ReadTreasury, one: "The money at a provider lasts less than a day", many: "The money at %d providers lasts less than a day", path: "/float"},
 	BooksWrong:     {topic: Money, needs: roles.ReadChecks, one: "A book does not balance", many: "%d books do not balance", path: "/checks"},
 	BatchFinished:  {topic: Money, needs: roles.ReadPayments, one: "A batch ended", many: "%d batches ended", path: "/batches"},
+
+	ExceptionsOld: {topic: Money, needs: roles.ReadStatements, one: "Exceptions of a statement are older than three days", many: "Exceptions of %d statements are older than three days", path: "/exceptions"},
+	DaysOpen:      {topic: Money, needs: roles.ReadTreasury, one: "A day of the books is not closed in time", many: "Days of %d books are not closed in time", path: "/days"},
 
 	CircuitOpen: {topic: Providers, needs: roles.ReadProviders, one: "The circuit breaker of a provider opened", many: "The circuit breakers of %d operations opened", over: CircuitClosed,
 		path: "/providers"},

@@ -59,11 +59,24 @@ func (ps *Pages) days(v *console.Visit) (console.Answer, error) {
 			return page.Mark(page.Badge{Word: "Open"})
 		}),
 	}
-	l := page.List{Title: "Days", Lead: "Days close in their order, each signed by two people. Times are Accra's.", Filters: []page.Field{modeField(mode)}, Clear: "/ops/days",
+	l := page.List{Title: "Days", Lead: "Days close in their order, each signed by two people. Times are Accra's. " + waiting(last, ps.Books.Behind(last)), Filters: []page.Field{modeField(mode)}, Clear: "/ops/days",
 		Actions: []page.Link{{Href: "/ops/days/month?" + query("mode", string(mode), "day", today.String()), Text: "This month"},
 			{Href: "/ops/days/month?" + query("mode", string(mode), "day", closing.DayOf(firstOfMonth(today).AddDate(0, 0, -1)).String()), Text: "Last month"}},
 		Grid: console.Grid(columns, lines, func(d dayLine) string { return dayPath(mode, d.day) })}
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
+}
+
+// waiting describes the lag of the close in a sentence.
+func waiting(last closing.Closed, behind int) string {
+	switch {
+	case last.Revision == 0:
+		return "No day is closed yet."
+	case behind == 0:
+		return fmt.Sprintf("Closed up to %s: no day waits.", last.Day)
+	case behind == 1:
+		return fmt.Sprintf("Closed up to %s: 1 day waits.", last.Day)
+	}
+	return fmt.Sprintf("Closed up to %s: %d days wait.", last.Day, behind)
 }
 
 func firstOfMonth(d closing.Day) time.Time {
