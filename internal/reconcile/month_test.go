@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/sheet"
@@ -83,6 +84,12 @@ type month struct {
 var monthBegin = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 const monthPayouts = "test/mtn/disbursement"
+
+// The balances at the beginning of the month, in pesewas.
+const (
+	openingIn  = 100_000_000
+	openingOut = 100_000_000_000
+)
 
 func (g *month) add(source, reference, status, narrative, party string, at time.Time, amount, fee money.Pesewas) (id string) {
 	g.number++
@@ -159,7 +166,7 @@ func (r readerOf) Read(into []byte) (int, error) {
 }
 
 func generate(n, faults int) *month {
-	g := &month{random: rand.New(rand.NewPCG(1, 2)), lines: map[string][]string{}, balance: map[string]money.Pesewas{mtn: 100_000_000, monthPayouts: 100_000_000_000}, want: map[planted]int{}}
+	g := &month{random: rand.New(rand.NewPCG(1, 2)), lines: map[string][]string{}, balance: map[string]money.Pesewas{mtn: openingIn, monthPayouts: openingOut}, want: map[planted]int{}}
 	every, made := n*8/10/faults, 0
 	for i := range n {
 		fault := -1
@@ -229,7 +236,8 @@ func (f *fixture) match() {
 	}
 }
 
-// A month of payments with planted faults of ten kinds: exactly the faults become exceptions, and matching again changes nothing.
+// A month of payments with planted faults of ten kinds: exactly the faults become exceptions, and matching again changes nothing. On each day
+// the exceptions explain the difference between statements and books to the pesewa. Resolved, none is left, and the balances are equal.
 func TestMonth_findsPlantedFaults(t *testing.T) {
 	n, faults := 3000, 50
 	if matrix.Whole() {
@@ -240,6 +248,7 @@ func TestMonth_findsPlantedFaults(t *testing.T) {
 		f.clock.Advance(monthBegin.AddDate(0, 1, 3).Sub(f.clock.Now()))
 		g := generate(n, faults)
 		f.pay(g.rows...)
+		g.books(f)
 		g.give(f, 40_000)
 		begun := time.Now()
 		f.match()
@@ -262,5 +271,200 @@ func TestMonth_findsPlantedFaults(t *testing.T) {
 		if m, e := f.count("statement_matches"), f.count("statement_exceptions"); m != matches || e != exceptions {
 			t.Errorf("matching again: %d matches and %d exceptions, were %d and %d", m, e, matches, exceptions)
 		}
+		g.ties(f)
+		f.resolves()
+		f.match()
+		f.mustFind()
+		g.ties(f)
+		for _, source := range []string{mtn, monthPayouts} {
+			s, err := ParseSource(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ours := f.ours(s.Ledger().ID, f.clock.Now().Add(time.Hour)); ours != g.balance[source] {
+				t.Errorf("%s: our books end with %s, and the statement with %s", source, ours, g.balance[source])
+			}
+		}
+		if left := f.ours(ledger.Suspense, f.clock.Now().Add(time.Hour)); left != 0 {
+			t.Errorf("%s are left in suspense", left)
+		}
 	})
+}
+
+// books posts the opening balances, and the transfers of payments that succeeded.
+func (g *month) books(f *fixture) {
+	f.t.Helper()
+	list := []ledger.Transfer{}
+	for source, opening := range map[string]int64{mtn: openingIn, monthPayouts: openingOut} {
+		s, err := ParseSource(source)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		list = append(list, ledger.Transfer{Asset: ledger.TestGHS, From: s.Ledger().ID, To: ledger.Funding, Amount: opening, Subject: source, Leg: "opening", Kind: "opening", At: monthBegin})
+	}
+	for _, r := range g.rows {
+		if r.status != "success" {
+			continue
+		}
+		t := ledger.Transfer{Asset: ledger.TestGHS, From: ledger.Funding, To: ledger.FloatAt("mtn", "disbursement"), Amount: int64(r.amount), Subject: r.id, Leg: book.LegFinal, Kind: "payout", At: r.settled}
+		if r.kind == "collection" {
+			t.From, t.To, t.Kind = ledger.FloatAt("mtn", "collection"), ledger.Funding, r.kind
+		}
+		list = append(list, t)
+	}
+	for part := range slices.Chunk(list, 1000) {
+		if err := f.db.Write(f.t.Context(), func(tx *db.Tx) error {
+			page, err := f.matcher.ledger.Open(tx)
+			if err != nil {
+				return err
+			}
+			err = page.Add(part...)
+			page.Post()
+			return err
+		}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// ours returns the money that our books have in an account before a moment.
+func (f *fixture) ours(id ledger.AccountID, before time.Time) (sum money.Pesewas) {
+	f.t.Helper()
+	if err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
+		_, err := tx.One(`SELECT CAST(COALESCE(sum(CASE WHEN from_account = $1 THEN amount ELSE -amount END), 0) AS INTEGER) FROM transfers WHERE (from_account = $1 OR to_account = $1) AND at < $2`,
+			[]any{id, before}, &sum)
+		return err
+	}); err != nil {
+		f.t.Fatal(err)
+	}
+	return sum
+}
+
+// ties fails the test unless on each day of the month the statements differ from our books by exactly the reasons that are listed.
+func (g *month) ties(f *fixture) {
+	f.t.Helper()
+	for day := range 31 {
+		begin := monthBegin.AddDate(0, 0, day)
+		end := begin.AddDate(0, 0, 1)
+		var list []Given
+		if err := f.db.Read(f.t.Context(), func(tx *db.Tx) (err error) {
+			list, err = AtDay(tx, "test", begin, end)
+			return err
+		}); err != nil {
+			f.t.Fatal(err)
+		}
+		if len(list) != 2 {
+			f.t.Errorf("%s has the balances of %d statements", begin.Format(time.DateOnly), len(list))
+		}
+		for _, one := range list {
+			explained := money.Pesewas(0)
+			for _, r := range one.Reasons {
+				explained += r.Amount
+			}
+			if off := one.Balance - f.ours(one.Account, end) - explained; off != 0 {
+				f.t.Errorf("%s, %s: %s is unexplained", begin.Format(time.DateOnly), one.Account, off)
+			}
+		}
+	}
+}
+
+// resolves ends every open exception, as people do with approvals, and moves what is in suspense on.
+func (f *fixture) resolves() {
+	f.t.Helper()
+	act := 0
+	each := func(from Filter, do func(tx *db.Tx, ids []string, digest, act string) error) {
+		for {
+			from.Limit = MaxSelected
+			list, err := f.Exceptions(f.t.Context(), from)
+			if err != nil || len(list) == 0 {
+				if err != nil {
+					f.t.Fatal(err)
+				}
+				return
+			}
+			ids := make([]string, len(list))
+			for i, e := range list {
+				ids[i] = e.ID
+			}
+			slices.Sort(ids)
+			selected := f.Selected
+			if from.Ending == EndedSuspend {
+				selected = f.Suspended
+			}
+			n, err := selected(f.t.Context(), ids)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			act++
+			if err := f.db.Write(f.t.Context(), func(tx *db.Tx) error { return do(tx, ids, n.Digest, fmt.Sprint("act", act)) }); err != nil {
+				f.t.Fatal(fields(err))
+			}
+		}
+	}
+	each(Filter{Kind: FeeOff}, f.BookFees)
+	for _, k := range []Kind{TheirsOnly, OursOnly, AmountOff, StateOff, Twice} {
+		each(Filter{Kind: k}, f.Suspend)
+	}
+	if err := f.Recheck(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	each(Filter{Ending: EndedSuspend}, func(tx *db.Tx, ids []string, digest, act string) error {
+		return f.Release(tx, ids, digest, act, "kofi", func(Exception) (ledger.AccountID, error) { return ledger.Fees, nil })
+	})
+	if err := f.Recheck(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// A payment of the last second of a day, whose line is of the next day, is matched and no exception. On the day it is listed as in transit
+// at midnight, in both directions.
+func TestMatch_aroundMidnight(t *testing.T) {
+	midnight := noon.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	for name, c := range map[string]struct{ ours, theirs time.Time }{
+		"our day before": {midnight.Add(-time.Second), midnight},
+		"our day after":  {midnight, midnight.Add(-time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := newFixture(t, d)
+				g := &month{rows: []row{collected(refA, func(r *row) {
+					r.at, r.settled, r.id = midnight.Add(-2*time.Second), c.ours, book.NewID(midnight.Add(-2*time.Second))
+				})}}
+				f.pay(g.rows...)
+				g.books(f)
+				line := func(id, reference string, at time.Time, amount, balance string) string {
+					return mtnRow(id, reference, at.Format("2006-01-02 15:04:05"), "Successful", "FRI:233241234567/MSISDN", "us", amount, "", balance)
+				}
+				opening := money.Pesewas(openingIn)
+				f.must(mtn, mtnHeading+line("1", refB, midnight.Add(-time.Hour), "0.00", opening.String())+line("2", refA, c.theirs, "10.00", (opening+1000).String())+
+					line("3", refB, midnight.Add(48*time.Hour), "0.00", (opening+1000).String()))
+				f.match()
+				for _, e := range f.mustList() {
+					if e.Payment != "" {
+						t.Errorf("the payment is an exception: %+v", e)
+					}
+				}
+				var list []Given
+				if err := d.Read(t.Context(), func(tx *db.Tx) (err error) {
+					list, err = AtDay(tx, "test", midnight.Add(-24*time.Hour), midnight)
+					return err
+				}); err != nil || len(list) != 1 || len(list[0].Reasons) != 1 {
+					t.Fatalf("%+v, %v", list, err)
+				}
+				if off := list[0].Balance - f.ours(list[0].Account, midnight); off == 0 || off != list[0].Reasons[0].Amount {
+					t.Errorf("the books differ by %s, and %+v is listed", off, list[0].Reasons[0])
+				}
+			})
+		})
+	}
+}
+
+// mustList returns the open exceptions.
+func (f *fixture) mustList() []Exception {
+	f.t.Helper()
+	list, err := f.Exceptions(f.t.Context(), Filter{Limit: 100})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return list
 }
