@@ -81,8 +81,8 @@ func exceptionExamples() map[string]example {
 			return of(KindPair, difference{source: hubtelSource, kind: "theirs_only", delta: -10 * money.Cedi}, "payment", x.next())(x, id)
 		}},
 		KindPairAll: {ask: func(x *examples, id string) (Request, error) {
-			line := difference{source: hubtelSource, kind: "theirs_only", delta: -10 * money.Cedi}
-			return x.request(KindPairAll, id, "pairs", x.differs(line)+"="+x.next()+" "+x.differs(line)+"="+x.next())
+			line := x.differs(difference{source: hubtelSource, kind: "theirs_only", delta: -10 * money.Cedi})
+			return x.request(KindPairAll, id, "pairs", line+"="+x.next())
 		}},
 		KindEndByLine: {has: walletKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (Request, error) {
 			return of(KindEndByLine, difference{source: hubtelSource, kind: "ours_only", payment: x.next()})(x, id)
