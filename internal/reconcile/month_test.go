@@ -104,7 +104,7 @@ func (g *month) add(source, reference, status, narrative, party string, at time.
 
 // payment generates a payment with its line, and every so often a fault.
 func (g *month) payment(i, n, fault int) {
-	at := monthBegin.Add(time.Duration(i) * (29 * 24 * time.Hour) / time.Duration(n)).Truncate(time.Second)
+	at := monthBegin.Add(time.Duration(i) * (29 * 24 * time.Hour / time.Duration(n))).Truncate(time.Second)
 	r := row{id: book.NewID(at), kind: "payout", reference: uuid.Must(uuid.NewRandomFromReader(readerOf{g.random})).String(), account: fmt.Sprintf("23324%07d", g.random.IntN(10_000_000)),
 		status: "success", rail: "mtn", amount: money.Pesewas(100 + g.random.IntN(100_000)), seq: i + 1, at: at, settled: at.Add(2 * time.Second)}
 	source, amount := monthPayouts, -r.amount
