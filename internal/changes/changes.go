@@ -15,7 +15,8 @@
 //
 //	kinds.go        the table of all kinds
 //	statements.go   the kinds about exceptions of statements
-//	suspense.go     differences of statements out of suspense, and credits adopted
+//	adoption.go     credits of statements adopted, and many lines matched with payments
+//	suspense.go     differences of statements out of suspense
 //	settlement.go   lines matched with payments, and payments ended as a statement has them
 //	exceptions.go   exceptions of statements, one or many
 //	wallet.go       money funded to a wallet or adjusted in it

@@ -55,6 +55,8 @@ func (s *store) post(tx *db.Tx, list []ledger.Transfer, wallets ...ledger.Key) e
 	return nil
 }
 
+const insertUse = `INSERT INTO statement_matches (line, payment, leg, rule, maker, made_at, matched) VALUES ($1, '', '` + string(LegSettlement) + `', $2, $3, $4, $5)`
+
 // use matches a line without a payment: it is a settlement, a movement of our own money, or its money is booked. The match keeps the amount
 // of the line, and no rule matches the line any more. A line is used once.
 func (s *store) use(tx *db.Tx, l Line, rule Rule, actor string, at time.Time) error {

@@ -19,8 +19,6 @@ WHERE settlement = $1 AND settlement <> '' AND status = 'success' AND substr(sou
 AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)`
 
 	insertMatch = `INSERT INTO statement_matches (line, payment, leg, rule, maker, made_at) VALUES ($1, $2, $3, $4, $5, $6)`
-
-	insertUse = `INSERT INTO statement_matches (line, payment, leg, rule, maker, made_at, matched) VALUES ($1, '', '` + string(LegSettlement) + `', $2, $3, $4, $5)`
 )
 
 // settle matches a line of a bank with the movements of one settlement: they add up to it, with or without their fees. It reports whether

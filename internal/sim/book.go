@@ -266,3 +266,29 @@ func (b *book) depositLocked(r floatRecord) {
 	}
 	b.moved = append(b.moved, move{at: r.At, provider: r.Provider, deposit: r.Amount})
 }
+
+// moves returns the changes of the float of a provider, by time.
+func (b *book) moves(provider string) []move {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []move
+	for _, m := range b.moved {
+		if m.provider != provider {
+			continue
+		}
+		if m.entry != nil {
+			e := *m.entry
+			m.entry = &e
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// accountOf returns the account of a provider that an entry debits or credits.
+func (b *book) accountOf(e *Entry) string {
+	if e != nil && e.Kind == Collection && !b.single[e.Provider] {
+		return AccountCollection
+	}
+	return AccountDisbursement
+}

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -345,4 +347,45 @@ func (s *Sim) getStatement(r *http.Request) (any, error) {
 			row.Commission.Float(), row.Status, row.Party, stamp(row.At), stamp(row.Settled)})
 	}
 	return list, nil
+}
+
+// statementFile answers a download of a statement. from and to are days, or moments; without them it is the whole time until now.
+func (s *Sim) statementFile(w http.ResponseWriter, r *http.Request) {
+	provider, account := r.PathValue("provider"), r.PathValue("account")
+	for _, p := range s.providers {
+		if p.Adapter != "" && provider == p.Adapter {
+			provider = p.Name
+		}
+	}
+	from, err := statementTime(r, "from", time.Time{}, 0)
+	until, untilErr := statementTime(r, "to", s.clock.Now().Add(time.Nanosecond), 24*time.Hour)
+	if err = cmp.Or(err, untilErr); err != nil {
+		s.reply(w, nil, err)
+		return
+	}
+	file, err := s.StatementFile(provider, account, from, until)
+	if err != nil {
+		s.reply(w, nil, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.csv"`, provider, account))
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(file) // a client that has gone needs none
+}
+
+// statementTime reads a day or moment of a download. A day is its beginning and behind.
+func statementTime(r *http.Request, name string, none time.Time, behind time.Duration) (time.Time, error) {
+	text := strings.TrimSpace(r.URL.Query().Get(name))
+	if text == "" {
+		return none, nil
+	}
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return day.Add(behind), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		err = problem.Field(name, "must be a day such as 2026-11-20, or a moment such as 2026-11-20T08:00:00Z")
+	}
+	return at, err
 }

@@ -114,3 +114,42 @@ func key(provider, reference string) string { return provider + "/" + Plain(refe
 func Plain(reference string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(reference), "-", ""))
 }
+
+// The accounts of a provider that have a statement each. A provider that pays from the balance of its collections has the second alone.
+const (
+	AccountCollection   = "collection"
+	AccountDisbursement = "disbursement"
+)
+
+// LineType is the type of a statement's line.
+type LineType string
+
+// The types.
+const (
+	LineMovement LineType = "movement" // of an order
+	LineReversal LineType = "reversal" // of an order that was taken back
+	LineDeposit  LineType = "deposit"  // the float was changed by hand
+	LineForeign  LineType = "foreign"  // of somebody who placed no order
+	LineCharge   LineType = "charge"   // the provider's own, without an order
+)
+
+// Line is one line of a provider's statement.
+type Line struct {
+	Number  int64 // from 1, unique among the lines of the account that have no order
+	Copy    int   // 0 for the first line of an order, then 1, 2, ...
+	Type    LineType
+	Entry   Entry // of movements and reversals
+	At      time.Time
+	Amount  money.Pesewas // above zero: it came in
+	Fee     money.Pesewas
+	Balance money.Pesewas // after it
+}
+
+// move is one change of a float, in the order in which the book has them.
+type move struct {
+	at       time.Time
+	provider string
+	entry    *Entry        // nil: a deposit
+	back     bool          // takes the entry back
+	deposit  money.Pesewas // without an entry
+}

@@ -2,56 +2,13 @@ package sim
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
-	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
-
-// The accounts of a provider that have a statement each. A provider that pays from the balance of its collections has the second alone.
-const (
-	AccountCollection   = "collection"
-	AccountDisbursement = "disbursement"
-)
-
-// LineType is the type of a statement's line.
-type LineType string
-
-// The types.
-const (
-	LineMovement LineType = "movement" // of an order
-	LineReversal LineType = "reversal" // of an order that was taken back
-	LineDeposit  LineType = "deposit"  // the float was changed by hand
-	LineForeign  LineType = "foreign"  // of somebody who placed no order
-	LineCharge   LineType = "charge"   // the provider's own, without an order
-)
-
-// Line is one line of a provider's statement.
-type Line struct {
-	Number  int64 // from 1, unique among the lines of the account that have no order
-	Copy    int   // 0 for the first line of an order, then 1, 2, ...
-	Type    LineType
-	Entry   Entry // of movements and reversals
-	At      time.Time
-	Amount  money.Pesewas // above zero: it came in
-	Fee     money.Pesewas
-	Balance money.Pesewas // after it
-}
-
-// move is one change of a float, in the order in which the book has them.
-type move struct {
-	at       time.Time
-	provider string
-	entry    *Entry        // nil: a deposit
-	back     bool          // takes the entry back
-	deposit  money.Pesewas // without an entry
-}
 
 // The amounts of planted lines and differences.
 const (
@@ -59,32 +16,6 @@ const (
 	chargeAmount  = 3*money.Cedi + 33
 	feeOff        = 50
 )
-
-// moves returns the changes of the float of a provider, by time.
-func (b *book) moves(provider string) []move {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var list []move
-	for _, m := range b.moved {
-		if m.provider != provider {
-			continue
-		}
-		if m.entry != nil {
-			e := *m.entry
-			m.entry = &e
-		}
-		list = append(list, m)
-	}
-	return list
-}
-
-// accountOf returns the account of a provider that an entry debits or credits.
-func (b *book) accountOf(e *Entry) string {
-	if e != nil && e.Kind == Collection && !b.single[e.Provider] {
-		return AccountCollection
-	}
-	return AccountDisbursement
-}
 
 // lines returns the lines that a change has in the statement, by the plan of its order.
 func (m move) lines() []Line {
@@ -194,45 +125,4 @@ func (s *Sim) StatementFile(provider, account string, from, until time.Time) ([]
 		return nil, err
 	}
 	return file.Bytes(), nil
-}
-
-// statementFile answers a download of a statement. from and to are days, or moments; without them it is the whole time until now.
-func (s *Sim) statementFile(w http.ResponseWriter, r *http.Request) {
-	provider, account := r.PathValue("provider"), r.PathValue("account")
-	for _, p := range s.providers {
-		if p.Adapter != "" && provider == p.Adapter {
-			provider = p.Name
-		}
-	}
-	from, err := statementTime(r, "from", time.Time{}, 0)
-	until, untilErr := statementTime(r, "to", s.clock.Now().Add(time.Nanosecond), 24*time.Hour)
-	if err = cmp.Or(err, untilErr); err != nil {
-		s.reply(w, nil, err)
-		return
-	}
-	file, err := s.StatementFile(provider, account, from, until)
-	if err != nil {
-		s.reply(w, nil, err)
-		return
-	}
-	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.csv"`, provider, account))
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(file) // a client that has gone needs none
-}
-
-// statementTime reads a day or moment of a download. A day is its beginning and behind.
-func statementTime(r *http.Request, name string, none time.Time, behind time.Duration) (time.Time, error) {
-	text := strings.TrimSpace(r.URL.Query().Get(name))
-	if text == "" {
-		return none, nil
-	}
-	if day, err := time.Parse(time.DateOnly, text); err == nil {
-		return day.Add(behind), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		err = problem.Field(name, "must be a day such as 2026-11-20, or a moment such as 2026-11-20T08:00:00Z")
-	}
-	return at, err
 }

@@ -63,7 +63,9 @@ func statementRow(l sim.Line) []string {
 
 // externalID returns the externalId of a request, or the reference of a movement that has none.
 func externalID(e sim.Entry) string {
-	var b echoed
+	var b struct {
+		External string `json:"externalId"`
+	}
 	if json.Unmarshal([]byte("{"+e.Wire+"}"), &b) != nil {
 		return e.Reference
 	}
