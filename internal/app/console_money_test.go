@@ -209,14 +209,27 @@ func TestOperationPages_feesPauseCampaign(t *testing.T) {
 	b.signIn(b.nextLink())
 	account := "/ops/tenants/" + demoTenant
 	b.want(http.StatusOK, account, account+"/fees")
-	b.want(http.StatusOK, account+"/fees", "min=0.10,max=10.00")
-	for _, bad := range []string{"", "collection", "collection=x", "airtime=1", "collection=1 collection=2"} {
+	b.want(http.StatusOK, account+"/fees", "Collection, all channels", `name="collection-all-minimum" type="text" value="0.10"`, "Payout, bank account")
+	for name, bad := range map[string][]string{
+		"plan":                        {},
+		"payout-bank-fixed":           {"payout-bank-fixed", "eight"},
+		"payout-bank-percent":         {"payout-bank-percent", "100.01"},
+		"collection-mtn-maximum":      {"collection-mtn-minimum", "2", "collection-mtn-maximum", "1"},
+		"collection-airteltigo-fixed": {"collection-airteltigo-fixed", "-1"},
+	} {
 		id := b.get(account+"/fees").hidden(t, "id")
-		b.post(http.StatusUnprocessableEntity, account+"/fees", "id", id, "rules", bad, "reason", "contract 12")
+		p := b.post(http.StatusUnprocessableEntity, account+"/fees", append(bad, "plan", "rates", "id", id, "reason", "contract 12")...)
+		if !strings.Contains(p.text, `href="#order-`+name+`"`) {
+			t.Errorf("%v: the page does not name %s", bad, name)
+		}
 	}
-	b.want(http.StatusOK, b.ordered(account+"/fees", "rules", "payout/BANK=8.00+0.5%"), "Applied", "payout/BANK=8.00")
-	b.want(http.StatusOK, account+"/fees", "payout/BANK=8.00")
-	b.want(http.StatusOK, b.ordered("/ops/fees", "rules", "free"), "Applied")
+	applied := b.ordered(account+"/fees", "plan", "rates", "payout-bank-fixed", "8.00", "payout-bank-percent", "0.5")
+	b.want(http.StatusOK, applied, "Applied", "Payout, bank account: now", "1%, at least GHS 0.10, at most GHS 10.00. GHS 100.00 costs GHS 1.00, GHS 5,000.00 costs GHS 10.00.",
+		"Payout, bank account: then", "GHS 8.00 plus 0.5%. GHS 100.00 costs GHS 8.50, GHS 5,000.00 costs GHS 33.00.", "Payout, all channels: then")
+	b.want(http.StatusOK, account+"/fees", `name="payout-bank-fixed" type="text" value="8.00"`, "GHS 8.50")
+	b.want(http.StatusOK, "/app/"+demoTenant+"/fees", "Payout, bank account", "GHS 8.00 plus 0.5%", "Your wallet pays GHS 108.50")
+	b.post(http.StatusUnprocessableEntity, "/ops/fees", "id", b.get("/ops/fees").hidden(t, "id"), "plan", "free", "payout-bank-fixed", "1", "reason", "x")
+	b.want(http.StatusOK, b.ordered("/ops/fees", "plan", "free"), "Applied", "everything is free")
 	b.want(http.StatusNotFound, "/ops/tenants/no-such-account/fees")
 
 	b.want(http.StatusOK, "/ops/providers", "/ops/providers/pause", "/ops/providers/resume")

@@ -3,7 +3,6 @@ package changes
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,7 +79,7 @@ func (a *Changes) lookFees(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	d := Draft{Tenant: about, Payload: fees{owner, newest, tenant.PlanText(was), rules, from}}
-	d.Sentence = fmt.Sprintf("Set the fee plan %s to: %s (now: %s)", whose, tenant.PlanText(rules), tenant.PlanText(was))
+	d.Sentence = "Set the fee plan " + whose + ": " + changedRates(was, rules)
 	if !from.IsZero() {
 		d.Sentence += ", from " + from.UTC().Format("2006-01-02 15:04 UTC")
 	}
@@ -96,8 +95,11 @@ func (a *Changes) feesKind() Kind {
 		Field{Name: "from", Label: "Begins at", Hint: "Such as 2026-03-06T12:00:00Z. Leave empty for at once.", Max: 40}).showing(a.checkFees)
 }
 
-// feeExample is the amount of the examples of a fee plan.
-const feeExample = 100 * money.Cedi
+// The amounts of the examples of a fee plan. The larger one shows where a maximum applies.
+const (
+	feeExample      = 100 * money.Cedi
+	feeExampleLarge = 5000 * money.Cedi
+)
 
 // checkFees returns both plans with examples, and how many accounts the plan applies to.
 func (a *Changes) checkFees(ctx context.Context, r Request) ([]Fact, error) {
@@ -112,8 +114,7 @@ func (a *Changes) checkFees(ctx context.Context, r Request) ([]Fact, error) {
 	case newest != p.Newest:
 		return nil, errChanged("The fee plan")
 	}
-	list := becomes("Fee plan", tenant.PlanText(was), tenant.PlanText(p.Rules))
-	list = append(list, feeExamples(was, p.Rules)...)
+	list := rateFacts(was, p.Rules)
 	if len(p.Rules) == 0 && len(was) > 0 {
 		list = append(list, warning("Everything is free then."))
 	}
@@ -124,37 +125,59 @@ func (a *Changes) checkFees(ctx context.Context, r Request) ([]Fact, error) {
 	return append(list, Fact{Name: "Accounts with this plan", Value: strconv.Itoa(total)}), err
 }
 
-// feeExamples returns the fee of an example amount on each channel, under the old and the new plan.
-func feeExamples(was, then []tenant.Rule) (list []Fact) {
-	type key struct {
-		product tenant.Product
-		channel string
+// examplesOf returns the costs of the example amounts, such as GHS 100.00 costs GHS 1.00.
+func examplesOf(r tenant.Rule) string {
+	var texts []string
+	for _, amount := range []money.Pesewas{feeExample, feeExampleLarge} {
+		texts = append(texts, fmt.Sprintf("%s costs %s", ledger.GHS.Text(int64(amount)), ledger.GHS.Text(int64(r.Fee(amount)))))
 	}
-	seen := map[key]bool{}
-	for _, r := range slices.Concat(then, was) {
-		k := key{r.Product, r.Channel}
-		if seen[k] {
-			continue
-		}
-		seen[k] = true
-		before, after := feeOf(was, k.product, k.channel), feeOf(then, k.product, k.channel)
-		text := fmt.Sprintf("costs %s now, %s then", ledger.GHS.Text(int64(before)), ledger.GHS.Text(int64(after)))
-		list = append(list, Fact{Name: strings.TrimSpace(fmt.Sprintf("%s of %s %s", k.product, ledger.GHS.Text(int64(feeExample)), k.channel)), Value: text})
-		if before > 0 && after > 10*before {
-			list = append(list, warning(fmt.Sprintf("The fee of a %s grows more than tenfold.", k.product)))
-		}
-	}
-	return list
+	return strings.Join(texts, ", ")
 }
 
-// feeOf returns the cost of the example under a plan.
-func feeOf(rules []tenant.Rule, product tenant.Product, channel string) money.Pesewas {
-	for _, want := range []string{channel, tenant.AnyChannel} {
-		for _, r := range rules {
-			if r.Product == product && r.Channel == want {
-				return r.Fee(feeExample)
-			}
+// rateFacts shows each rate of either plan now and then, with examples. A service without a rule of its own in either plan is left out:
+// it has the rate of all channels.
+func rateFacts(was, then []tenant.Rule) (list []Fact) {
+	var warnings []Fact
+	for _, s := range tenant.Services() {
+		_, had := s.Own(was)
+		_, has := s.Own(then)
+		if !had && !has {
+			continue
+		}
+		before, after := tenant.RuleOf(was, s.Product, s.Channel), tenant.RuleOf(then, s.Product, s.Channel)
+		if samePrice(before, after) {
+			list = append(list, Fact{Name: s.String(), Value: "As now: " + before.PriceText() + ". " + examplesOf(before) + "."})
+			continue
+		}
+		list = append(list, Fact{Name: s.String() + ": now", Value: before.PriceText() + ". " + examplesOf(before) + "."},
+			Fact{Name: s.String() + ": then", Value: after.PriceText() + ". " + examplesOf(after) + "."})
+		if cost := before.Fee(feeExample); cost > 0 && after.Fee(feeExample) > tenfold*cost {
+			warnings = append(warnings, warning(fmt.Sprintf("%s: the fee of %s grows more than tenfold.", s, ledger.GHS.Text(int64(feeExample)))))
 		}
 	}
-	return 0
+	return append(list, warnings...)
+}
+
+// samePrice reports whether two rules have the same price, whatever their services.
+func samePrice(a, b tenant.Rule) bool {
+	return a.Flat == b.Flat && a.BasisPoints == b.BasisPoints && a.Minimum == b.Minimum && a.Maximum == b.Maximum
+}
+
+// changedRates counts the services whose price is another one then.
+func changedRates(was, then []tenant.Rule) string {
+	n := 0
+	for _, s := range tenant.Services() {
+		if s.Channel != tenant.AnyChannel && !samePrice(tenant.RuleOf(was, s.Product, s.Channel), tenant.RuleOf(then, s.Product, s.Channel)) {
+			n++
+		}
+	}
+	switch {
+	case len(then) == 0:
+		return "everything is free"
+	case n == 0:
+		return "no rate changes"
+	case n == 1:
+		return "1 rate changes"
+	}
+	return strconv.Itoa(n) + " rates change"
 }

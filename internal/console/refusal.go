@@ -225,6 +225,13 @@ func Faulty(f page.Form, err error) page.Form {
 			f.Fields[i].Wrong = strings.Join(texts, ", ")
 		}
 	}
+	f.Table.Rows = slices.Clone(f.Table.Rows)
+	for i, row := range f.Table.Rows {
+		f.Table.Rows[i].Fields = slices.Clone(row.Fields)
+		for j, field := range row.Fields {
+			f.Table.Rows[i].Fields[j].Wrong = strings.Join(e.Fields[field.Name], ", ")
+		}
+	}
 	if len(e.Fields) == 0 {
 		f.Wrong = Sentence(e.Message)
 	}

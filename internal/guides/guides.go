@@ -5,6 +5,7 @@
 // The codes of errors are data (codes.go), each with a page of its own that an error's doc_url names. The reference
 // is made from the OpenAPI document (document.go, reference.go), with samples in five languages (samples.go) and a form
 // for each endpoint. Pages are rendered once, at the first request. search.go searches all of them.
+// checklist.go renders checklists.
 package guides
 
 import (

@@ -172,8 +172,24 @@ type Form struct {
 	ID, Action, Submit string
 	Danger             bool
 	Fields             []Field
-	Wrong              string // an error that belongs to no field
-	Failed             string // title of the errors; empty: the general one
+	Table              FieldTable // above the fields; without rows: none
+	Wrong              string     // an error that belongs to no field
+	Failed             string     // title of the errors; empty: the general one
+}
+
+// FieldTable is a table of fields.
+type FieldTable struct {
+	Label string
+	Heads []string // of the rows' heads, of each field, and of the notes
+	Hint  string
+	Rows  []FieldRow
+}
+
+// FieldRow is one row of a table of fields. Its note is a text that cannot be edited.
+type FieldRow struct {
+	Head   string
+	Fields []Field
+	Note   string
 }
 
 // failed is the title above the errors of a form.
@@ -187,6 +203,14 @@ func (f Form) failed() string {
 // faulty returns the fields with errors.
 func (f Form) faulty() []Field {
 	var all []Field
+	for _, row := range f.Table.Rows {
+		for _, field := range row.Fields {
+			if field.Wrong != "" {
+				field.Label = row.Head + ", " + field.Label
+				all = append(all, field)
+			}
+		}
+	}
 	for _, field := range f.Fields {
 		if field.Wrong != "" {
 			all = append(all, field)

@@ -6,10 +6,77 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
 )
 
-// PlanText formats a plan in one line: free, or rules such as payout/BANK=8.00+0.50%,min=1.00.
+// Service is a product on a channel. A plan has at most one rule for each.
+type Service struct {
+	Product Product
+	Channel string // AnyChannel: the channels without a rule of their own
+}
+
+// Services returns every service that a plan can have a rule for: the products in their order, each first for any channel.
+func Services() (list []Service) {
+	for _, product := range Products() {
+		list = append(list, Service{product, AnyChannel})
+		for _, n := range msisdn.Networks() {
+			list = append(list, Service{product, string(n)})
+		}
+		if product == Payout {
+			list = append(list, Service{product, ChannelBank})
+		}
+	}
+	return list
+}
+
+var (
+	productWords = map[Product]string{Collection: "Collection", Payout: "Payout", Refund: "Refund"}
+	channelWords = map[string]string{AnyChannel: "all channels", ChannelBank: "bank account", string(msisdn.MTN): "MTN", string(msisdn.Telecel): "Telecel", string(msisdn.AirtelTigo): "AirtelTigo"}
+)
+
+// String returns the service in words, such as Payout, bank account.
+func (s Service) String() string { return productWords[s.Product] + ", " + channelWords[s.Channel] }
+
+// Own returns the rule that a plan has for exactly this service.
+func (s Service) Own(rules []Rule) (rule Rule, has bool) {
+	for _, r := range rules {
+		if r.Product == s.Product && r.Channel == s.Channel {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
+
+// PriceText returns the price in words, such as 1%, at least GHS 0.10, at most GHS 10.00.
+func (r Rule) PriceText() string {
+	var parts []string
+	if r.Flat > 0 {
+		parts = append(parts, ledger.GHS.Text(int64(r.Flat)))
+	}
+	if r.BasisPoints > 0 {
+		parts = append(parts, r.Percent()+"%")
+	}
+	if len(parts) == 0 && r.Minimum == 0 {
+		return "Free"
+	}
+	text := strings.Join(parts, " plus ")
+	if r.Minimum > 0 {
+		text += ", at least " + ledger.GHS.Text(int64(r.Minimum))
+	}
+	if r.Maximum > 0 {
+		text += ", at most " + ledger.GHS.Text(int64(r.Maximum))
+	}
+	return strings.TrimPrefix(text, ", ")
+}
+
+// Percent returns the percentage without needless zeros, such as 1 or 0.5.
+func (r Rule) Percent() string {
+	return strings.TrimRight(strings.TrimRight(money.Pesewas(r.BasisPoints).String(), "0"), ".")
+}
+
+// PlanText is a plan in one line, as people write it: free, or rules such as payout/BANK=8.00+0.50%,min=1.00.
 func PlanText(rules []Rule) string {
 	if len(rules) == 0 {
 		return "free"

@@ -22,10 +22,12 @@ type Form struct {
 	Title  string
 	May    roles.Permission
 	Inputs []console.Input
+	Sent   []console.Input // of the form alone: no link fills them in
 	Submit string
 	Danger bool
 	Lead   func(v *console.Visit) (string, error)
 	Fields func(v *console.Visit) ([]page.Field, error)
+	Table  func(v *console.Visit) (page.FieldTable, error) // nil: no table of fields
 	// Confirm returns the second page of an order that must be seen before it is requested, or nil after the visitor has
 	// confirmed it. A nil function: the form has one page.
 	Confirm func(v *console.Visit) (*Confirmation, error)
@@ -42,7 +44,7 @@ type Confirmation struct {
 
 // Routes are the page of an order and what its form sends.
 func (o Form) Routes(base string) []console.Route {
-	inputs := append([]console.Input{{Name: "id", Max: 36}, {Name: "reason", Max: 500}}, o.Inputs...)
+	inputs := slices.Concat([]console.Input{{Name: "id", Max: 36}, {Name: "reason", Max: 500}}, o.Inputs, o.Sent)
 	return []console.Route{
 		{Method: http.MethodGet, Path: base + o.Path, Permission: o.May, Inputs: o.Inputs, Handle: o.page},
 		{Method: http.MethodPost, Path: base + o.Path, Permission: o.May, Inputs: inputs, Handle: o.do, Resume: o.resume},
@@ -61,6 +63,11 @@ func (o Form) form(v *console.Visit, id, reason string) (page.Form, string, erro
 			return f, "", err
 		}
 		f.Fields = append(f.Fields, more...)
+	}
+	if o.Table != nil {
+		if f.Table, err = o.Table(v); err != nil {
+			return f, "", err
+		}
 	}
 	f.Fields = append(f.Fields, page.Field{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "Approvers and the audit log show it."})
 	return f, lead, nil

@@ -4,8 +4,8 @@
 // Files: routes.go lists the pages. overview.go has the overview, operate.go accounts, the state of providers and checks, floats.go
 // balances at providers, their latency and pauses, attention.go the payments that need attention, payments.go the payments of all
 // accounts, audits.go the audit log, notices.go the messages to people. account_forms.go has the forms about accounts and sender IDs, money_forms.go those about
-// floats, credits and the ends of payments, operation_forms.go those about providers, routes, jobs and fees, wallet.go those about
-// wallets. waiting.go counts what awaits the visitor for the navigation.
+// floats, credits and the ends of payments, operation_forms.go those about providers, routes and jobs, fees.go those of fee
+// plans, wallet.go those about wallets. waiting.go counts what awaits the visitor for the navigation.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
 package ops
