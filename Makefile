@@ -59,7 +59,7 @@ mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=
 
 # The tests whose matrices the gate cuts to some cases of each kind, and their packages. gate_test.go knows which they are.
 LONG  := ./internal/app ./internal/batch ./internal/changes ./internal/relocation ./internal/reconcile
-WHOLE := ^(TestBrowser_every(Screen|Guide)|TestConsole_badInput|TestConsole_otherTenantsAreHidden|TestDemo_createdWholeOrNotAtAll|TestRun_killedAtEveryBoundary|TestKilled_batches|TestMove_interruptedResumesOrIsAbandoned|TestMonth_findsPlantedFaults|TestSimulation_payments|TestSimulation_messages|TestKinds_interruptedApplyOnce)$$
+WHOLE := ^(TestBrowser_every(Screen|Guide)|TestConsole_badInput|TestStatement_wholeMonth|TestPages_manyPayments|TestConsole_otherTenantsAreHidden|TestDemo_createdWholeOrNotAtAll|TestRun_killedAtEveryBoundary|TestKilled_batches|TestMove_interruptedResumesOrIsAbandoned|TestMonth_findsPlantedFaults|TestSimulation_payments|TestSimulation_messages|TestKinds_interruptedApplyOnce)$$
 
 .PHONY: deep
 deep: ## What takes longer than the gate: clients of openapi.json, a release, whole matrices (screens, bad input, faults), all mutants.

@@ -38,31 +38,64 @@ func age(since, now time.Time) string {
 	}
 }
 
+// mostOwners is the maximum number of people in the filter by owner.
+const mostOwners = 200
+
+// stuckFilter reads the filter of the page.
+func stuckFilter(v *console.Visit) book.StuckFilter {
+	f := book.StuckFilter{After: v.Param("after"), Limit: console.PageRows + 1}
+	switch owner := v.Param("owner"); owner {
+	case ownedByMe:
+		f.Owner = v.Who.Person.ID
+	case ownerless:
+		f.Ownerless = true
+	default:
+		f.Owner = owner
+	}
+	return f
+}
+
 // stuck lists the payments that need attention, oldest first.
 func (ps *Pages) stuck(v *console.Visit) (console.Answer, error) {
-	list, err := ps.Payments.Stuck(v.Ctx)
+	f := stuckFilter(v)
+	list, err := ps.Payments.StuckPage(v.Ctx, f)
 	if err != nil {
 		return console.Answer{}, err
 	}
-	care, err := ps.Payments.CareOfStuck(v.Ctx)
+	n, _, err := ps.Payments.CountStuck(v.Ctx, f, mostSummed)
 	if err != nil {
 		return console.Answer{}, err
 	}
-	owners := ownerOptions(care, v.Param("owner"))
-	list = slices.DeleteFunc(list, func(p book.Payment) bool { return !ownedBy(v, care[p.ID].Owner.Person) })
-	names, err := ps.Records.Names(v, list)
+	owners, err := ps.Payments.OwnersOfStuck(v.Ctx, mostOwners)
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Needs attention", Lead: "Open payments with an unknown outcome, oldest first. Their money is on hold; do not pay again.", Count: strconv.Itoa(len(list)),
-		Filters: []page.Field{{Name: "owner", Label: "Owner", Options: owners, Value: v.Param("owner")}}, Active: v.Narrowed("owner"), Clear: "/ops/stuck",
+	l := page.List{Title: "Needs attention", Lead: "Open payments with an unknown outcome, oldest first. Their money is on hold; do not pay again.", Count: upTo(n, mostSummed),
+		Filters: []page.Field{{Name: "owner", Label: "Owner", Options: ownerOptions(owners, v.Param("owner")), Value: v.Param("owner")}}, Active: v.Narrowed("owner"), Clear: "/ops/stuck",
 		Empty: page.Empty{Title: "Nothing needs attention", Text: "Every payment is settled, or its provider still has time."}}
-	l.Grid = console.Grid(stuckColumns(v, names, care), list, func(p book.Payment) string { return "/ops/payments/" + p.ID })
+	list = console.Keyed(v, &l, "after", list, book.StuckCursor)
+	if l.Grid, err = ps.stuckGrid(v, list); err != nil {
+		return console.Answer{}, err
+	}
 	if l.Active {
 		l.Empty = page.Empty{Title: "No results", Text: "No payment of this owner needs attention.", Href: "/ops/stuck", Do: "Clear filters"}
 	}
 	live, err := v.Part("stuck", 5, page.Listing(l))
 	return console.Answer{Title: l.Title, Body: live}, err
+}
+
+// stuckGrid returns payments with their accounts, ages, owners and newest notes.
+func (ps *Pages) stuckGrid(v *console.Visit, list []book.Payment) (page.Grid, error) {
+	ids := make([]string, len(list))
+	for i, p := range list {
+		ids[i] = p.ID
+	}
+	care, err := ps.Payments.Cares(v.Ctx, ids)
+	if err != nil {
+		return page.Grid{}, err
+	}
+	names, err := ps.Records.Names(v, list)
+	return console.Grid(stuckColumns(v, names, care), list, func(p book.Payment) string { return "/ops/payments/" + p.ID }), err
 }
 
 // stuckColumns returns the columns of payments, with their age, owner and newest note.
@@ -79,38 +112,14 @@ func stuckColumns(v *console.Visit, names map[string]string, care map[string]boo
 		}).Laid(console.Minor))
 }
 
-// ownedBy reports whether the filter of the page includes the payments of an owner.
-func ownedBy(v *console.Visit, owner string) bool {
-	switch wanted := v.Param("owner"); wanted {
-	case "":
-		return true
-	case ownedByMe:
-		return owner == v.Who.Person.ID
-	case ownerless:
-		return owner == ""
-	default:
-		return owner == wanted
+// ownerOptions returns the choices of the filter by owner. chosen is among them.
+func ownerOptions(owners []book.Owner, chosen string) []page.Option {
+	list := []page.Option{{Text: "Anybody"}, {Value: ownedByMe, Text: "Me"}, {Value: ownerless, Text: "Nobody"}}
+	for _, o := range owners {
+		list = append(list, page.Option{Value: o.Person, Text: cmp.Or(o.Name, o.Person)})
 	}
-}
-
-// ownerOptions returns the choices of the filter by owner, with the people who own payments by name. chosen is among them.
-func ownerOptions(care map[string]book.Care, chosen string) []page.Option {
-	list := []page.Option{{Value: "", Text: "Anybody"}, {Value: ownedByMe, Text: "Me"}, {Value: ownerless, Text: "Nobody"}}
-	people := map[string]string{}
-	for _, c := range care {
-		if c.Owner.Person != "" {
-			people[c.Owner.Person] = c.Owner.Name
-		}
+	if !slices.ContainsFunc(list, func(o page.Option) bool { return o.Value == chosen }) { // somebody who released the last one
+		list = append(list, page.Option{Value: chosen, Text: "Another person"})
 	}
-	if !slices.ContainsFunc(list, func(o page.Option) bool { return o.Value == chosen }) {
-		people[chosen] = cmp.Or(people[chosen], "Another person")
-	}
-	fixed := len(list)
-	for id, name := range people {
-		list = append(list, page.Option{Value: id, Text: name})
-	}
-	slices.SortFunc(list[fixed:], func(a, b page.Option) int {
-		return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Value, b.Value))
-	})
 	return list
 }

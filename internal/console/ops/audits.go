@@ -24,9 +24,13 @@ func (ps *Pages) auditList(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
+	account, err := v.AccountField()
+	if err != nil {
+		return console.Answer{}, err
+	}
 	l := page.List{Title: "Audit log", Lead: "Actions of people, on pages and on the command line. Entries are chained, so that a later change to one is detected.",
 		Active: v.Narrowed(auditFilters...), Clear: "/ops/audit",
-		Filters: append([]page.Field{{Name: "words", Label: "Words", Value: f.Words, Max: maxWords}, {Name: "actor", Label: "Person", Value: f.Actor, Max: 254}, {Name: "action", Label: "Action", Value: f.Action, Max: 60}, {Name: "tenant", Label: "Account's ID", Value: f.Tenant, Max: 36}}, v.DayFields()...),
+		Filters: append([]page.Field{{Name: "words", Label: "Words", Value: f.Words, Max: maxWords}, {Name: "actor", Label: "Person", Value: f.Actor, Max: 254}, {Name: "action", Label: "Action", Value: f.Action, Max: 60}, account}, v.DayFields()...),
 		Empty:   page.Empty{Title: "No entries", Text: "Changes, exports and views as an account appear here."}}
 	if l.Active {
 		l.Empty = page.Empty{Title: "No results", Text: "No entry matches these filters.", Href: "/ops/audit", Do: "Clear filters"}
@@ -57,7 +61,7 @@ const maxWords = 200
 var auditFilters = []string{"words", "actor", "action", "tenant", "from", "to"}
 
 // auditInputs are the inputs of these.
-var auditInputs = []console.Input{{Name: "words", Max: maxWords}, {Name: "actor", Max: 254}, {Name: "action", Max: 60}, {Name: "tenant", Max: 36}, {Name: "from", Max: 10}, {Name: "to", Max: 10}}
+var auditInputs = []console.Input{{Name: "words", Max: maxWords}, {Name: "actor", Max: 254}, {Name: "action", Max: 60}, {Name: "tenant", Max: 120}, {Name: "from", Max: 10}, {Name: "to", Max: 10}}
 
 // auditFilter reads the filters of the audit log.
 func auditFilter(v *console.Visit) (audit.Filter, error) {
@@ -65,7 +69,11 @@ func auditFilter(v *console.Visit) (audit.Filter, error) {
 	if !to.IsZero() {
 		to = to.AddDate(0, 0, 1)
 	}
-	f := audit.Filter{Words: v.Param("words"), Actor: v.Param("actor"), Action: v.Param("action"), Tenant: v.Param("tenant"), From: from, To: to, Before: v.Param("before"), Limit: console.PageRows + 1}
+	if err != nil {
+		return audit.Filter{}, err
+	}
+	of, err := v.AccountParam()
+	f := audit.Filter{Words: v.Param("words"), Actor: v.Param("actor"), Action: v.Param("action"), Tenant: of, From: from, To: to, Before: v.Param("before"), Limit: console.PageRows + 1}
 	if err == nil {
 		err = f.Valid()
 	}

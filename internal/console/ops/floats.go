@@ -56,7 +56,7 @@ func (f floatLine) left() string {
 // floatColumns are the columns of the list of floats.
 var floatColumns = []console.Column[floatLine]{
 	console.Text("Provider", "", func(f floatLine) string { return words.ProviderName(f.rail.Name) }).Laid(console.Link),
-	console.Text("Account", "", func(f floatLine) string { return cmp.Or(f.account, "unassigned") }).Laid(console.Under),
+	console.Text("Account", "", func(f floatLine) string { return words.Capital(cmp.Or(f.account, "unassigned")) }).Laid(console.Under),
 	console.Text("Mode", "", func(f floatLine) string { return words.Mode(tenant.Mode(f.rail.Mode)) }).Laid(console.Minor),
 	console.Money("Balance", "", func(f floatLine) money.Pesewas { return f.held }),
 	console.Money("Threshold", "", floatLine.threshold).Laid(console.Minor),

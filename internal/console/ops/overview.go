@@ -22,7 +22,8 @@ import (
 // overviewOf is the data of the overview.
 type overviewOf struct {
 	mode          string
-	stuck         []book.Payment
+	stuck         int           // payments that need attention, up to mostSummed
+	stuckSum      money.Pesewas // of these
 	latest        page.Grid
 	providers     []providerLine
 	checks        []Check
@@ -84,7 +85,7 @@ func (ps *Pages) overviewPayments(v *console.Visit, o *overviewOf) (err error) {
 	if !v.Can(roles.ReadPayments) {
 		return nil
 	}
-	if o.stuck, err = ps.Payments.Stuck(v.Ctx); err != nil {
+	if o.stuck, o.stuckSum, err = ps.Payments.CountStuck(v.Ctx, book.StuckFilter{}, mostSummed); err != nil {
 		return err
 	}
 	ages, err := ps.Figures.Open(v.Ctx, o.mode)
@@ -304,13 +305,23 @@ func (ps *Pages) overviewWork(v *console.Visit, o *overviewOf) (err error) {
 	return nil
 }
 
-// sum returns the total amount of the payments that need attention.
-func (o overviewOf) sum() money.Pesewas {
-	var sum money.Pesewas
-	for _, p := range o.stuck {
-		sum += p.Amount
+// mostSummed is the maximum number of payments that need attention and are summed.
+const mostSummed = 1000
+
+// upTo writes a number of things that were counted up to most.
+func upTo(n, most int) string {
+	if n >= most {
+		return page.Count(most) + " or more"
 	}
-	return sum
+	return page.Count(n)
+}
+
+// doubt writes the total amount of the payments that need attention.
+func (o overviewOf) doubt() string {
+	if o.stuck >= mostSummed {
+		return page.Cedis(o.stuckSum) + " or more with an unknown outcome"
+	}
+	return page.Cedis(o.stuckSum) + " with an unknown outcome"
 }
 
 // ill returns the number of operations that are paused or failing.

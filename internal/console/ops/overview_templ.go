@@ -62,15 +62,15 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if len(o.stuck) > 0 {
+				if o.stuck > 0 {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"muted\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var3 string
-					templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(page.Cedis(o.sum()) + " with an unknown outcome")
+					templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(o.doubt())
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview.templ`, Line: 18, Col: 73}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview.templ`, Line: 18, Col: 34}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 					if templ_7745c5c3_Err != nil {
@@ -83,7 +83,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = page.Figure("Needs attention", page.Count(len(o.stuck)), "/ops/stuck", "Review payments").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Figure("Needs attention", upTo(o.stuck, mostSummed), "/ops/stuck", "Review payments").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

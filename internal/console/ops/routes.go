@@ -31,7 +31,7 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/notes", Permission: roles.ReadPayments, Also: roles.NotePayments, Inputs: []console.Input{{Name: "id", Max: 36}, {Name: "note", Max: book.MaxNote}}, Handle: ps.Records.AddNote},
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/take", Permission: roles.ReadPayments, Also: roles.NotePayments, Inputs: []console.Input{{Name: "list", Max: 1}}, Handle: ps.Records.Take},
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/release", Permission: roles.ReadPayments, Also: roles.NotePayments, Inputs: []console.Input{{Name: "owner", Max: 36}, {Name: "list", Max: 1}}, Handle: ps.Records.Release},
-		{Method: http.MethodGet, Path: "/ops/stuck", Permission: roles.ReadPayments, Inputs: []console.Input{{Name: "owner", Max: 36}}, Handle: ps.stuck},
+		{Method: http.MethodGet, Path: "/ops/stuck", Permission: roles.ReadPayments, Inputs: []console.Input{{Name: "owner", Max: 36}, {Name: "after", Max: 60}}, Handle: ps.stuck},
 		{Method: http.MethodGet, Path: "/ops/messages", Permission: roles.ReadMessages, Inputs: []console.Input{before, ofTenant}, Handle: ps.Records.AllCampaigns},
 		{Method: http.MethodGet, Path: "/ops/messages.csv", Permission: roles.ReadMessages, Also: roles.ExportPayments, Inputs: []console.Input{ofTenant}, File: true, Handle: ps.Records.CampaignsFile},
 		{Method: http.MethodGet, Path: "/ops/incoming", Permission: roles.ReadMessages, Inputs: []console.Input{before}, Handle: ps.Records.AllIncoming},
@@ -61,7 +61,7 @@ func (ps *Pages) Routes() []console.Route {
 	}
 	routes = append(routes, ps.Records.StatementRoutes("/ops/tenants/{id}")...)
 	routes = append(routes, ps.Approvals.Routes("/ops")...)
-	routes = append(routes, ps.Approvals.PolicyRoutes("/ops", console.Input{Name: "tenant", Max: 36})...)
+	routes = append(routes, ps.Approvals.PolicyRoutes("/ops", console.Input{Name: "tenant", Max: 120})...)
 	routes = append(routes, ps.Settings.AccountRoutes("/ops/tenants/{id}", append(append(ps.creditOrders(), ps.Approvals.GeneratedForms(roles.InstallationSite)...), ps.transferOrder(), ps.recoverOrder(), ps.Settings.SettingsForm(roles.ChangeTenants, false), ps.blockOrder(), ps.feesOrder(accountFees))...)...)
 	routes = append(routes, ps.Settings.PeopleRoutes("/ops")...)
 	for _, o := range slices.Concat(ps.senderOrders(), ps.paymentOrders(), ps.switchOrders(), []approvals.Form{ps.newTenantOrder(), ps.floatOrder(), ps.Records.StopForm(), ps.feesOrder(defaultFees), ps.routeOrder(), ps.dropRouteOrder(), ps.rerunOrder()}) {

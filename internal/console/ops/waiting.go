@@ -3,6 +3,7 @@ package ops
 import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/roles"
 )
 
@@ -17,11 +18,9 @@ func (ps *Pages) Waiting(p console.Place) (map[string]int, error) {
 		return counts, err
 	}
 	if p.Can(roles.ReadPayments) {
-		stuck, err := ps.Payments.Stuck(p.Ctx)
-		if err != nil {
+		if counts["/stuck"], _, err = ps.Payments.CountStuck(p.Ctx, book.StuckFilter{}, mostCounted); err != nil {
 			return nil, err
 		}
-		counts["/stuck"] = len(stuck)
 	}
 	if p.Can(roles.ReadStatements) {
 		if counts["/exceptions"], err = ps.Reconcile.Open(p.Ctx, mostCounted); err != nil {

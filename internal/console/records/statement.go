@@ -16,11 +16,11 @@ import (
 	"github.com/makola/makola/internal/statement"
 )
 
-// Bounds of a statement on a page.
-const (
-	statementRows = 1000    // movements on one page
-	statementMost = 100_000 // movements in the period
-)
+// statementRows is how many movements of a statement one page has.
+const statementRows = 1000
+
+// StatementMost is the maximum number of movements in the period of a statement, on pages and in files.
+const StatementMost = 100_000
 
 // ofCredits is the value of the parameter balance for SMS credits.
 const ofCredits = "sms"
@@ -59,9 +59,9 @@ func (ps *Pages) statementOf(v *console.Visit) (s statement.Statement, sum state
 	if s, err = ps.Statements.Open(v.Ctx, t, which == ofCredits, from, end); err != nil {
 		return s, sum, err
 	}
-	if s.Total() > statementMost {
+	if s.Total() > StatementMost {
 		return s, sum, problem.Field("from", fmt.Sprintf("and the last day must enclose at most %s movements, and there are %s: choose a shorter period",
-			page.Count(statementMost), page.Count(s.Total())))
+			page.Count(StatementMost), page.Count(s.Total())))
 	}
 	sum, err = ps.Statements.Summarize(v.Ctx, s)
 	return s, sum, err
@@ -73,7 +73,7 @@ func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	number, err := v.PageNumber(statementMost / statementRows)
+	number, err := v.PageNumber(StatementMost / statementRows)
 	if err != nil {
 		return console.Answer{}, err
 	}

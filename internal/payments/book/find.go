@@ -1,7 +1,9 @@
 package book
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +23,54 @@ const stuckPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE escalat
 // for too long.
 func (rd *Reader) Stuck(ctx context.Context) ([]Payment, error) {
 	return rd.list(ctx, stuckPayments, MaxStuck)
+}
+
+// StuckFilter narrows the payments that need attention.
+type StuckFilter struct {
+	Owner     string // id of the person who takes care of them; empty: anybody's
+	Ownerless bool   // only those of nobody
+	After     string // StuckCursor of the last payment of the page before; empty: the first page
+	Limit     int
+}
+
+// ofOwner narrows payments to those of an owner ($1), or of nobody ($2 = 1).
+const ofOwner = ` AND ($1 = '' OR EXISTS (SELECT 1 FROM payment_owners o WHERE o.payment = payments.id AND o.person = $1))
+	AND ($2 = 0 OR NOT EXISTS (SELECT 1 FROM payment_owners o WHERE o.payment = payments.id))`
+
+const stuckPage = `SELECT ` + paymentColumns + ` FROM payments WHERE escalated_at IS NOT NULL AND (escalated_at > $3 OR escalated_at = $3 AND id > $4)` + ofOwner + `
+	ORDER BY escalated_at, id LIMIT $5`
+
+// StuckCursor names a payment of StuckPage for the page after it.
+func StuckCursor(p Payment) string {
+	return strconv.FormatInt(p.EscalatedAt.UnixMicro(), 10) + "." + p.ID
+}
+
+// StuckPage lists payments as Stuck does, page by page and of an owner.
+func (rd *Reader) StuckPage(ctx context.Context, f StuckFilter) ([]Payment, error) {
+	after, id, _ := strings.Cut(f.After, ".")
+	at, err := strconv.ParseInt(cmp.Or(after, "0"), 10, 64)
+	if err != nil {
+		return nil, problem.Field("after", "must be as a link of the list has it")
+	}
+	return rd.list(ctx, stuckPage, f.Owner, asNumber(f.Ownerless), at, id, f.Limit)
+}
+
+func asNumber(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+const countStuck = `SELECT count(*), CAST(COALESCE(sum(amount), 0) AS BIGINT) FROM (SELECT amount FROM payments WHERE escalated_at IS NOT NULL` + ofOwner + ` LIMIT $3) AS few`
+
+// CountStuck counts the payments of StuckPage and sums their amounts, up to most payments.
+func (rd *Reader) CountStuck(ctx context.Context, f StuckFilter, most int) (n int, sum money.Pesewas, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countStuck, []any{f.Owner, asNumber(f.Ownerless), int64(most)}, &n, &sum)
+		return err
+	})
+	return n, sum, err
 }
 
 // Doubt is an open payment that needs an operator.

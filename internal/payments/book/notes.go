@@ -49,13 +49,14 @@ const (
 
 	selectOwner = `SELECT person, name, at FROM payment_owners WHERE payment = $1`
 
-	ownersOfStuck = `SELECT o.payment, o.person, o.name, o.at FROM payments p JOIN payment_owners o ON o.payment = p.id WHERE p.escalated_at IS NOT NULL`
+	ownersOf = `SELECT payment, person, name, at FROM payment_owners WHERE payment IN (SELECT value FROM texts($1))`
 
-	newestNotesOfStuck = `SELECT ` + noteColumns + ` FROM payments p JOIN payment_notes n ON n.payment = p.id WHERE p.escalated_at IS NOT NULL
+	newestNotesOf = `SELECT ` + noteColumns + ` FROM payment_notes n WHERE n.payment IN (SELECT value FROM texts($1))
 		AND NOT EXISTS (SELECT 1 FROM payment_notes later WHERE later.payment = n.payment AND (later.at > n.at OR later.at = n.at AND later.id > n.id))`
 
-	// lockParty changes no row if the payment's party is erased. It locks the row that the erasure changes, so that a
-	// note is stored before the erasure or not at all.
+	ownersOfStuck = `SELECT DISTINCT o.person, o.name FROM payment_owners o JOIN payments p ON p.id = o.payment WHERE p.escalated_at IS NOT NULL ORDER BY o.name, o.person LIMIT $1`
+
+	// lockParty fails for a payment whose party is erased. It orders a note and the erasure, which changes the same row.
 	lockParty = `UPDATE payments SET account = account WHERE id = $1 AND account <> $2`
 
 	countNotes = `SELECT count(*) FROM payment_notes WHERE payment = $1`
@@ -92,12 +93,25 @@ func (rd *Reader) Notes(ctx context.Context, payment string) (list []Note, owner
 	return list, owner, err
 }
 
-// CareOfStuck returns the owner and the newest note of each payment that needs attention. A payment with neither is
-// absent.
-func (rd *Reader) CareOfStuck(ctx context.Context) (all map[string]Care, err error) {
+// OwnersOfStuck returns the people who take care of payments that need attention, up to most of them, by name. Their times are zero.
+func (rd *Reader) OwnersOfStuck(ctx context.Context, most int) (list []Owner, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(ownersOfStuck, []any{int64(most)}, func(r *db.Row) error {
+			var o Owner
+			err := r.Scan(&o.Person, &o.Name)
+			list = append(list, o)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Cares returns the owners and the newest notes of payments, by payment. Payments without both are absent.
+func (rd *Reader) Cares(ctx context.Context, payments []string) (all map[string]Care, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		all = map[string]Care{}
-		err := tx.Query(ownersOfStuck, nil, func(r *db.Row) error {
+		err := tx.Query(ownersOf, []any{payments}, func(r *db.Row) error {
 			var id string
 			var c Care
 			err := r.Scan(&id, &c.Owner.Person, &c.Owner.Name, &c.Owner.At)
@@ -107,7 +121,7 @@ func (rd *Reader) CareOfStuck(ctx context.Context) (all map[string]Care, err err
 		if err != nil {
 			return err
 		}
-		return tx.Query(newestNotesOfStuck, nil, func(r *db.Row) error {
+		return tx.Query(newestNotesOf, []any{payments}, func(r *db.Row) error {
 			var n Note
 			err := n.scan(r)
 			c := all[n.Payment]
