@@ -119,7 +119,7 @@ const notFound = ""
 // render makes every page.
 func (v Values) render() (*renderer, error) {
 	r := &renderer{values: v, all: map[string]Page{}, assets: map[string]string{}, markdown: goldmark.New(
-		goldmark.WithExtensions(extension.Table, extension.TaskList), goldmark.WithParserOptions(parser.WithAutoHeadingID()))}
+		goldmark.WithExtensions(extension.Table, extension.TaskList), goldmark.WithParserOptions(parser.WithAutoHeadingID()), withChecklists())}
 	var err error
 	if r.layout, err = template.New("layout").Parse(layoutText); err != nil {
 		return nil, fmt.Errorf("guides: the layout: %w", err)
