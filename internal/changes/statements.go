@@ -39,7 +39,7 @@ func (a *Changes) exceptionKinds() []Kind {
 		{Name: KindRelease, Title: "Differences out of suspense", Rule: rule, Look: a.lookRelease, Check: a.checkRelease, Apply: a.releaseSuspense, Fields: slices.Concat(some,
 			[]Field{{Name: "for", Label: "For", Options: releaseSides, Max: 8, Required: true}, walletField})},
 		{Name: KindAdopt, Title: "Unmatched credit to a wallet", Rule: rule, Look: a.lookAdopt, Check: a.checkAdopt, Apply: a.adopt,
-			Fields: []Field{oneField, sourceField, mostField, {Name: "wallet", Label: "Account", Hint: walletField.Hint, Max: 64, Required: true}}},
+			Fields: []Field{oneField, sourceField, mostField, {Name: FieldWallet, Label: "Account", Hint: walletField.Hint, Max: 64, Required: true}}},
 		a.pairKind(rule), a.pairAllKind(rule), a.evidenceKind(rule),
 	}
 }

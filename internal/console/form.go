@@ -91,6 +91,14 @@ func (v *Visit) Choice(name string, options []page.Option) (string, error) {
 	return value, nil
 }
 
+// WithGiven returns options with a value of the form or the address among them, so that a form that is sent again keeps it.
+func WithGiven(options []page.Option, value, text string) []page.Option {
+	if slices.ContainsFunc(options, func(o page.Option) bool { return o.Value == value }) {
+		return options
+	}
+	return append(options, page.Option{Value: value, Text: text})
+}
+
 // PositiveAmount reads an amount of the form that must be there.
 func (v *Visit) PositiveAmount(name string) (money.Pesewas, error) {
 	amount, err := v.Amount(name)

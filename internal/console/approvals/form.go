@@ -167,6 +167,14 @@ func (ps *Pages) generated(form changes.Form) Form {
 	return o
 }
 
+// mostOf returns the maximum number of characters of a field on a page, where an account can be named in the place of its id.
+func mostOf(f changes.Field) int {
+	if f.Name == changes.FieldWallet {
+		return 120
+	}
+	return f.Max
+}
+
 // fromFields makes the page of a kind from its fields. A kind about an account is about that of the page.
 func (ps *Pages) fromFields(form changes.Form, path string, choices Choices) Form {
 	o := Form{Path: path, Title: form.Title, May: form.Request}
@@ -174,7 +182,7 @@ func (ps *Pages) fromFields(form changes.Form, path string, choices Choices) For
 	for _, f := range form.Fields {
 		if f.Name != changes.FieldTenant {
 			own = append(own, f)
-			o.Inputs = append(o.Inputs, console.Input{Name: f.Name, Max: f.Max})
+			o.Inputs = append(o.Inputs, console.Input{Name: f.Name, Max: mostOf(f)})
 		}
 	}
 	o.Fields = func(v *console.Visit) (fields []page.Field, err error) {
@@ -182,6 +190,11 @@ func (ps *Pages) fromFields(form changes.Form, path string, choices Choices) For
 			field := page.Field{Name: f.Name, Label: f.Label, Hint: f.Hint, Value: v.Given(f.Name, ""), Max: f.Max, Required: f.Required}
 			for _, option := range f.Options {
 				field.Options = append(field.Options, page.Option{Value: option, Text: option})
+			}
+			if f.Name == changes.FieldWallet {
+				if field, err = v.AccountChoice(f.Name, f.Label, v.Given(f.Name, ""), page.Option{Text: "Choose an account"}); err != nil {
+					return nil, err
+				}
 			}
 			if choose := choices[f.Name]; choose != nil {
 				field.Hint = ""
@@ -204,6 +217,13 @@ func (ps *Pages) fromFields(form changes.Form, path string, choices Choices) For
 		}
 		for _, f := range own {
 			values[f.Name] = strings.TrimSpace(v.R.PostFormValue(f.Name))
+		}
+		of, err := v.AccountIn(changes.FieldWallet, values[changes.FieldWallet])
+		if err != nil {
+			return changes.Request{}, err
+		}
+		if of != "" {
+			values[changes.FieldWallet] = of
 		}
 		return ps.Changes.Do(v.Ctx, By(v), form.Kind, id, values, v.R.PostFormValue("reason"))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/words"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
@@ -27,9 +28,9 @@ var inForceColumns = []console.Column[changes.InForce]{
 	}),
 	console.Shown("In force", func(one changes.InForce) templ.Component {
 		if one.Alone {
-			return page.Mark(page.Badge{Tone: page.Bad, Word: one.Text + ": nobody else may approve"})
+			return page.Mark(page.Badge{Tone: page.Bad, Word: words.Capital(one.Text) + ": nobody else may approve"})
 		}
-		return page.Text(one.Text)
+		return page.Text(words.Capital(one.Text))
 	}),
 }
 
@@ -51,8 +52,16 @@ func (ps *Pages) lineColumns(v *console.Visit) []console.Column[changes.Line] {
 	}
 }
 
+// policyActions lead to the form of the page, which is below a long table.
+func policyActions(mayChange bool) (list []templ.Component) {
+	if mayChange {
+		list = append(list, page.Button("#change", "Change the policy"))
+	}
+	return list
+}
+
 // policyForm asks for another line of the policy: the installation's, or the one of the account's own requests.
-func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, approvers, reason string) page.Form {
+func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, approvers, reason string) (page.Form, error) {
 	f := page.Form{ID: "policy", Action: v.Base() + "/policy", Submit: "Request change", Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: id}, {Name: "kind", Label: "Kind of change", Value: kind},
 		{Name: "amount", Label: "From amount (GHS)", Value: amount, Max: 20, Required: true},
@@ -62,10 +71,12 @@ func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, approver
 		f.Fields[1].Options = append(f.Fields[1].Options, page.Option{Value: name, Text: does})
 	}
 	slices.SortFunc(f.Fields[1].Options, func(a, b page.Option) int { return strings.Compare(b.Text, a.Text) })
-	if v.Route.Site == console.Operators {
-		f.Fields = slices.Insert(f.Fields, 2, page.Field{Name: "tenant", Label: "Account", Value: tenant, Max: 36, Hint: "Leave empty for all accounts."})
+	if v.Route.Site != console.Operators {
+		return f, nil
 	}
-	return f
+	account, err := v.AccountChoice("tenant", "Account", tenant, page.Option{Text: "All accounts"})
+	f.Fields = slices.Insert(f.Fields, 2, account)
+	return f, err
 }
 
 // policyPage shows how many approvers changes need, and asks for another line.
@@ -74,7 +85,11 @@ func (ps *Pages) policyPage(v *console.Visit) (console.Answer, error) {
 	if v.Route.Site == console.Tenants {
 		kind = changes.KindAddresses
 	}
-	return ps.policy(v, ps.policyForm(v, uuid.Must(uuid.NewV7()).String(), kind, "", "0.00", "1", ""))
+	form, err := ps.policyForm(v, uuid.Must(uuid.NewV7()).String(), kind, "", "0.00", "1", "")
+	if err != nil {
+		return console.Answer{}, err
+	}
+	return ps.policy(v, form)
 }
 
 func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error) {
@@ -92,19 +107,31 @@ func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error
 
 // resumePolicy shows the form again with the entries from before the code.
 func (ps *Pages) resumePolicy(v *console.Visit) (console.Answer, error) {
+	form, err := ps.sentPolicyForm(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	return ps.policy(v, form)
+}
+
+// sentPolicyForm is the form with the entries that were sent.
+func (ps *Pages) sentPolicyForm(v *console.Visit) (page.Form, error) {
 	value := v.R.PostFormValue
-	return ps.policy(v, ps.policyForm(v, value("id"), value("kind"), value("tenant"), value("amount"), value("checkers"), value("reason")))
+	return ps.policyForm(v, value("id"), value("kind"), value("tenant"), value("amount"), value("checkers"), value("reason"))
 }
 
 // setPolicy asks for another line.
 func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
 	value := v.R.PostFormValue
 	v.FormPage = v.Base() + "/policy"
-	l := changes.Line{Kind: value("kind"), Tenant: value("tenant")}
+	l := changes.Line{Kind: value("kind")}
 	var request changes.Request
+	of, accountErr := v.AccountIn("tenant", value("tenant"))
 	amount, err := money.Parse(value("amount"))
 	approvers, countErr := strconv.Atoi(value("checkers"))
 	switch {
+	case accountErr != nil:
+		err = accountErr
 	case errors.Is(err, money.ErrRange):
 		err = problem.Field("amount", err.Error())
 	case err != nil || amount < 0:
@@ -112,14 +139,18 @@ func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
 	case countErr != nil:
 		err = problem.Field("checkers", "must be one of the options")
 	default:
-		l.From, l.Approvers = amount, approvers
+		l.Tenant, l.From, l.Approvers = of, amount, approvers
 		request, err = ps.Changes.SetPolicy(v.Ctx, By(v), value("id"), l, value("reason"))
 	}
 	if problem.Is(err, problem.NotFound) {
 		err = problem.Field("tenant", "is not an account")
 	}
 	if problem.Is(err, problem.Invalid) {
-		a, pageErr := ps.policy(v, console.Faulty(ps.policyForm(v, value("id"), l.Kind, l.Tenant, value("amount"), value("checkers"), value("reason")), err))
+		form, formErr := ps.sentPolicyForm(v)
+		if formErr != nil {
+			return console.Answer{}, formErr
+		}
+		a, pageErr := ps.policy(v, console.Faulty(form, err))
 		a.Wrong = true
 		return a, pageErr
 	}

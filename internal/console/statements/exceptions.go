@@ -1,11 +1,13 @@
 package statements
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
 
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
@@ -136,6 +138,35 @@ func (ps *Pages) writtenSources(v *console.Visit) ([]page.Option, error) {
 
 func writtenKinds(*console.Visit) ([]page.Option, error) {
 	return kindOptions("That of the exception"), nil
+}
+
+// offered is the maximum number of exceptions in a list to choose from.
+const offered = 100
+
+// exceptionOptions are the newest exceptions, behind an option for none of them. ending is empty for the open ones. The exception of the
+// address is among them.
+func (ps *Pages) exceptionOptions(none string, ending reconcile.Ending) func(v *console.Visit) ([]page.Option, error) {
+	return func(v *console.Visit) ([]page.Option, error) {
+		list, err := ps.Reconcile.Exceptions(v.Ctx, reconcile.Filter{Ending: ending, Limit: offered})
+		if err != nil {
+			return nil, err
+		}
+		given := v.Given(changes.FieldException, "")
+		if given != "" && !slices.ContainsFunc(list, func(e reconcile.Exception) bool { return e.ID == given }) {
+			switch e, err := ps.Reconcile.Exception(v.Ctx, given); {
+			case err == nil:
+				list = append(list, e)
+			case !problem.Is(err, problem.NotFound):
+				return nil, err
+			}
+		}
+		options := []page.Option{{Text: none}}
+		for _, e := range list {
+			text := kindTexts[e.Kind] + ", " + page.Cedis(e.Amount) + ", " + sourceTitle(e.Source) + ", " + e.At.Format("2 Jan 2006 15:04")
+			options = append(options, page.Option{Value: e.ID, Text: text})
+		}
+		return console.WithGiven(options, given, "An exception that does not exist"), nil
+	}
 }
 
 // exceptions lists the exceptions.

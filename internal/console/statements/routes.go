@@ -53,7 +53,9 @@ func (ps *Pages) Routes() []console.Route {
 
 // resolutionForms are the pages on which people request the end of exceptions.
 func (ps *Pages) resolutionForms() []approvals.Form {
-	some := approvals.Choices{"source": ps.writtenSources, "kind": writtenKinds}
+	some := approvals.Choices{changes.FieldException: ps.exceptionOptions("Several, by the fields below", ""), "source": ps.writtenSources, "kind": writtenKinds}
+	suspended := ps.exceptionOptions("Several, by the fields below", reconcile.EndedSuspend)
+	one := approvals.Choices{changes.FieldException: ps.exceptionOptions("Choose an exception", "")}
 	return []approvals.Form{
 		ps.Approvals.Form(changes.KindWriteOff, "/exceptions/write-off", "Request the write-off",
 			"Ends exceptions without moving money, one or all of an account and kind up to an amount. Write off only what our books have already. Nobody who imported their lines approves it.", some),
@@ -62,13 +64,13 @@ func (ps *Pages) resolutionForms() []approvals.Form {
 			"Books the difference, of one exception or of all of an account and kind, against suspense. Our books then have what the statement has. A line that is matched later takes its money back out.", some),
 		ps.Approvals.Form(changes.KindRelease, "/exceptions/release", "Request the move",
 			"Moves money out of suspense: to the customer, to our earned fees, or to the costs of the provider or bank. What is missing in suspense is taken from there.",
-			approvals.Choices{"source": ps.writtenSources, "kind": writtenKinds, "for": releaseSides}),
-		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Puts money that came in at a provider, and that no payment of ours has, into the wallet of an account: one credit, or all of an account of the statements up to an amount.",
-			approvals.Choices{"source": ps.writtenSources}),
-		ps.Approvals.Form(changes.KindPair, "/exceptions/match", "Request the match", "Matches the line of the statement with a payment of ours. No money moves.", nil),
+			approvals.Choices{changes.FieldException: suspended, "source": ps.writtenSources, "kind": writtenKinds, "for": releaseSides}),
+		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Credits a wallet with money that arrived at a provider and belongs to none of our payments: one credit, or all of an account of the statements up to an amount.",
+			approvals.Choices{changes.FieldException: some[changes.FieldException], "source": ps.writtenSources}),
+		ps.Approvals.Form(changes.KindPair, "/exceptions/match", "Request the match", "Matches the line of the statement with a payment of ours. No money moves.", one),
 		ps.Approvals.Form(changes.KindPairAll, "/exceptions/match-all", "Request the matches", "Matches the lines of several exceptions with payments of ours. No money moves.", nil),
 		ps.Approvals.Form(changes.KindEndByLine, "/exceptions/end", "Request the end",
-			"Sets the outcome of a payment whose outcome is unknown from the statement, or corrects one that an earlier statement set. An outcome that the provider reported stays.", nil),
+			"Sets the outcome of a payment whose outcome is unknown from the statement, or corrects one that an earlier statement set. An outcome that the provider reported stays.", one),
 	}
 }
 

@@ -105,6 +105,17 @@ func (ps *Pages) banks(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: l.Title, Body: banksPage(l, console.Grid(transferColumns, waiting, href), unassigned)}, nil
 }
 
+// transferOptions are the options of money in transit. The one of the address is among them, also when it has ended.
+func (ps *Pages) transferOptions(v *console.Visit) ([]page.Option, error) {
+	waiting, err := ps.Treasury.OnTheWay(v.Ctx)
+	options := []page.Option{{Text: "Choose a transfer"}}
+	for _, m := range waiting {
+		text := m.Asset.Text(int64(m.Amount)) + " from " + words.AccountWord(m.Source) + " to " + words.AccountWord(m.Target) + ", sent " + m.SentAt.Format("2 Jan 2006")
+		options = append(options, page.Option{Value: m.ID, Text: text})
+	}
+	return console.WithGiven(options, v.Given("transfer", ""), "A transfer that has ended"), err
+}
+
 // unassigned returns the money that was booked without a bank account.
 func (ps *Pages) unassigned(v *console.Visit) (facts []page.Fact, err error) {
 	for _, m := range []tenant.Mode{tenant.Live, tenant.Test} {

@@ -45,7 +45,7 @@ func (ps *Pages) forms() []approvals.Form {
 		ps.Approvals.Form(changes.KindOpenBanks, "/banks/open", "Book opening balances", "The balances that bank accounts had when their books began. Each account has one opening entry. Wallets and floats do not change.", nil),
 		ps.Approvals.Form(changes.KindTopUp, "/banks/top-up", "Send to float", "Book money that left a bank account for a float. It is in transit until you book that it arrived.", floats),
 		ps.Approvals.Form(changes.KindSettle, "/banks/settle", "Send to bank account", "Book money that left a float for a bank account. It is in transit until you book that it arrived.", floats),
-		ps.Approvals.Form(changes.KindEndTransit, "/banks/arrived", "Book the end", "Book where money in transit ended, and what was charged on the way.", nil),
+		ps.Approvals.Form(changes.KindEndTransit, "/banks/arrived", "Book the end", "Book where money in transit ended, and what was charged on the way.", approvals.Choices{"transfer": ps.transferOptions}),
 		ps.Approvals.Form(changes.KindDayStatement, "/days/statement", "Store balances", "The closing balances of the statements of a day, in Accra's time.", nil),
 		ps.Approvals.Form(changes.KindDayException, "/days/exception", "Add exception", "An exception explains a part of the difference between a statement and our books.", nil),
 		ps.Approvals.Form(changes.KindCloseDay, "/days/close", "Close day", "You and the approver sign the figures of the day as they are now. Differences without an exception stay on record as unexplained.", nil),
