@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
@@ -94,6 +95,40 @@ func (b *browsed) furnish() []screen {
 		{"all messages", "/ops/messages"}, {"all campaign", "/ops/messages/" + campaigns[0].ID}, {"messages", app + "/messages"}, {"incoming", app + "/incoming"}, {"opt-outs", app + "/opt-outs"}, {"all incoming", "/ops/incoming"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"fund", "/ops/tenants/" + demoTenant + "/fund"}, {"adjust", "/ops/tenants/" + demoTenant + "/adjust"}, {"acts", "/ops/acts"}, {"policy", "/ops/policy"}, {"audit log", "/ops/audit"}, {"requests", "/ops/requests"}, {"request", refused}, {"own requests", app + "/requests"}, {"own acts", app + "/acts"}, {"act", request}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"own notices", "/account/notices"}, {"notices", "/ops/notices"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
 	}...)
 }
+
+// furnishMoney makes batches, a bank account with a statement and its exceptions, and more requests of one kind.
+func (b *browsed) furnishMoney() []screen {
+	b.t.Helper()
+	ended, draft, file := b.furnishBatches()
+	b.ordered("/ops/banks/add", "name", "gcb", "mode", "test", "bank", "GCB Bank", "number", "1011 0123 4567")
+	const rows = "Date,Remarks,Debit,Credit,Balance\n23/04/2026,CHARGES,1.00,,99.00\n24/04/2026,DEPOSIT OF ADOM STORES,,2500.00,2599.00\n"
+	to := b.givesStatement("bank", "gcb", rows).Header.Get("Location")
+	columns := url.Values{"column_date": {"0"}, "column_text": {"1"}, "column_debit": {"2"}, "column_credit": {"3"}, "column_balance": {"4"}}
+	statement := b.do(http.MethodPost, to, columns).Header.Get("Location")
+	next := b.givesStatement("bank", "gib", rows).Header.Get("Location")
+	if err := b.reconcile.Match(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	exception := exceptionLink.FindString(b.want(http.StatusOK, "/ops/exceptions").text)
+	if statement == "" || next == "" || exception == "" {
+		b.t.Fatalf("the statement %q, the next %q, the exception %q", statement, next, exception)
+	}
+	demo, err := b.tenants.Get(b.t.Context(), demoTenant)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	fees := "/ops/acts/" + strings.TrimPrefix(b.ordered("/ops/tenants/"+demo.ID+"/fees", "plan", "rates", "collection-all-percent", "1", "payout-bank-fixed", "8.00"), "/ops/acts/")
+	id := strings.TrimPrefix(exception, "/ops/exceptions/")
+	deposit := b.requestedByAnother("1500", "2500")[0]
+	return []screen{
+		{"batches", batchesPage}, {"batch ended", batchesPage + "/" + ended}, {"batch rows", batchesPage + "/" + ended + "/rows"}, {"batch draft", batchesPage + "/" + draft}, {"batch columns", "/app/" + demoTenant + "/batch-files/" + file}, {"new batch", batchesPage + "/new"},
+		{"bank account", "/ops/banks"}, {"bank statement", statement}, {"statement columns", next}, {"all statements", "/ops/statements"}, {"all exceptions", "/ops/exceptions"}, {"exception", exception},
+		{"match form", "/ops/exceptions/match?exception=" + id}, {"adopt form", "/ops/exceptions/adopt?exception=" + id}, {"write-off form", "/ops/exceptions/write-off?exception=" + id}, {"fees approval", fees}, {"like requests", "/ops/acts/alike?kind=wallet.fund&tenant=" + demo.ID}, {"deposit to approve", "/ops/acts/" + deposit},
+		{"default fees", "/ops/fees"}, {"today", "/ops/days/day?mode=test&day=" + b.clock.Now().UTC().Format(time.DateOnly)}, {"own policy", "/app/" + demoTenant + "/policy"},
+	}
+}
+
+var exceptionLink = regexp.MustCompile(`/ops/exceptions/[0-9a-f-]{36}`)
 
 // unused makes an account with a long name and nothing else.
 func (b *browsed) unused() string {
@@ -240,7 +275,7 @@ func TestBrowser_everyScreen(t *testing.T) { // alone: beside others it waits fo
 	b, tab := visitor(t)
 	a := newAlbum(t, tab)
 	a.look(screen{"empty overview", "/ops"}, screen{"empty payments", "/ops/payments"}, screen{"empty all messages", "/ops/messages"}, screen{"empty handsets", "/sim"})
-	screens := b.furnish()
+	screens := append(b.furnish(), b.furnishMoney()...)
 	if a.folder == "" {
 		b.lookInTwo(screens)
 		return
@@ -271,7 +306,7 @@ func (b *browsed) lookInTwo(screens []screen) {
 func TestBrowser_everyGuide(t *testing.T) { // alone: beside others it waits for the processor
 	b := browse(t)
 	a := newAlbum(t, browsertest.Open(t, b.base))
-	a.look(screen{"guide webhooks", "/docs/webhooks"}, screen{"guide error", "/docs/errors/duplicate_reference"}, screen{"no guide", "/docs/nothing"}, screen{"reference", "/docs/reference"})
+	a.look(screen{"guide webhooks", "/docs/webhooks"}, screen{"guide error", "/docs/errors/duplicate_reference"}, screen{"no guide", "/docs/nothing"}, screen{"reference", "/docs/reference"}, screen{"guide going live", "/docs/going-live"})
 	if a.folder != "" { // made of the same parts
 		a.look(screen{"guide quickstart", "/docs"}, screen{"guide testing", "/docs/testing"}, screen{"guide errors", "/docs/errors"})
 	}

@@ -497,6 +497,23 @@ func TestConsole_otherTenantsAreHidden(t *testing.T) {
 	})
 }
 
+// typedID is the hint of a field that takes an id.
+var typedID = regexp.MustCompile(`class="hint">[^<]*\bThe id of [^<]*<`)
+
+// People choose accounts, transfers and other things with ids from lists: no form of any page asks for an id.
+func TestConsole_idsAreChosen(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.furnish()
+	for path, p := range b.crawl(b.good(), "/app/"+demoTenant) {
+		for _, hint := range typedID.FindAllString(p.text, -1) {
+			if !strings.Contains(hint, "provider&#39;s reference") { // which a statement has
+				t.Errorf("%s asks for an id: %s", path, hint)
+			}
+		}
+	}
+}
+
 // A tenant that has nothing finds on each of its pages what will be there.
 func TestConsole_emptyAccountPages(t *testing.T) {
 	eachCrowd(t, func(t *testing.T, b *browsed) {
