@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/route"
@@ -91,7 +92,11 @@ func (a *Changes) lookBankCode(ctx context.Context, o Order) (Draft, error) {
 }
 
 func (a *Changes) lookPrefix(ctx context.Context, o Order) (Draft, error) {
-	return a.lookEntry(ctx, entry{Kind: string(route.PrefixEntry), Key: o.Values["prefix"], Value: o.Values["network"]}, func(p entry) string {
+	network, known := msisdn.ParseNetwork(o.Values["network"])
+	if !known && o.Values["network"] != "" {
+		return Draft{}, problem.Field("network", msisdn.ErrNetwork.Error())
+	}
+	return a.lookEntry(ctx, entry{Kind: string(route.PrefixEntry), Key: o.Values["prefix"], Value: string(network)}, func(p entry) string {
 		return fmt.Sprintf("Take numbers that begin with %s for those of %s; they are those of %s", p.Key, p.becomes(), cmp.Or(p.Was, "none"))
 	})
 }

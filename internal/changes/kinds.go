@@ -45,3 +45,13 @@ func Forms() (list []Form) {
 	slices.SortFunc(list, func(a, b Form) int { return strings.Compare(a.Kind, b.Kind) })
 	return list
 }
+
+// FormOf returns the form of a kind that makola change requests, and whether there is such a kind.
+func FormOf(kind string) (Form, bool) {
+	list := Forms()
+	at := slices.IndexFunc(list, func(f Form) bool { return f.Kind == kind })
+	if at < 0 {
+		return Form{}, false
+	}
+	return list[at], true
+}

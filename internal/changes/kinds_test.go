@@ -195,7 +195,7 @@ func accountExamples() map[string]example {
 		}},
 		KindApproveSender: {ask: func(x *examples, id string) (Request, error) { return x.review(id, senderid.Approved) }},
 		KindCreateSender: {ask: func(x *examples, id string) (Request, error) {
-			return x.CreateSender(x.t.Context(), x.boss, id, senderid.Sender{Tenant: x.tenant.ID, ID: newID(), Name: fmt.Sprintf("OVER%d", x.n)}, "their old provider")
+			return x.Do(x.t.Context(), x.boss, KindCreateSender, id, Values{FieldTenant: x.tenant.ID, "id": newID(), "name": fmt.Sprintf("OVER%d", x.n)}, "their old provider")
 		}},
 		KindRejectSender: {ask: func(x *examples, id string) (Request, error) { return x.review(id, senderid.Rejected) }},
 		KindSenderClass: {ask: func(x *examples, id string) (Request, error) {
@@ -342,7 +342,7 @@ func operationExamples() map[string]example {
 			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.PrefixEntry, Key: "0599", Value: []string{"MTN", "TELECEL"}[x.n%2]}, "a new range")
 		}},
 		KindReopen: {ask: func(x *examples, id string) (Request, error) {
-			return x.ReopenRange(x.t.Context(), x.boss, id, x.tenant.ID, x.closedRange(), "it was a test of theirs")
+			return x.Do(x.t.Context(), x.boss, KindReopen, id, Values{FieldTenant: x.tenant.ID, "range": x.closedRange()}, "it was a test of theirs")
 		}},
 		KindRerun: {ask: func(x *examples, id string) (Request, error) {
 			return x.Rerun(x.t.Context(), x.boss, id, x.deadLetter(), "the receiver is back")

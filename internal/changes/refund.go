@@ -56,7 +56,7 @@ func refundSentence(of, refund book.Payment) string {
 func (a *Changes) plannedRefund(ctx context.Context, tenantID string, v Values) (of, planned book.Payment, err error) {
 	of, found, err := a.Payments.Collection(ctx, tenantID, v["collection"])
 	if err == nil && !found {
-		err = problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+		err = problem.New(problem.NotFound, "payment_not_found", "The account has no such collection")
 	}
 	if err != nil {
 		return of, planned, err

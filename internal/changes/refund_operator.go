@@ -41,11 +41,6 @@ func (a *Changes) RefundFor(ctx context.Context, by By, id string, of book.Payme
 	return a.Do(ctx, by, KindOperatorRefund, id, refundValues(of, amount, reference), reason)
 }
 
-// PreviewRefund returns the request that RefundFor would make, with its facts. It stores nothing.
-func (a *Changes) PreviewRefund(ctx context.Context, by By, of book.Payment, amount money.Pesewas, reference string) (Request, error) {
-	return a.Preview(ctx, by, KindOperatorRefund, refundValues(of, amount, reference))
-}
-
 func refundValues(of book.Payment, amount money.Pesewas, reference string) Values {
 	v := Values{FieldTenant: of.Tenant, "collection": of.ID, referenceField.Name: reference}
 	if amount != 0 {

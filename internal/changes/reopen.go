@@ -19,12 +19,6 @@ type reopened struct {
 	Range  string `json:"range"`
 }
 
-// ReopenRange requests that a range of numbers be reopened. The range is given by its first digits or by a number in
-// it.
-func (a *Changes) ReopenRange(ctx context.Context, by By, id, tenantID, digits, reason string) (Request, error) {
-	return a.Do(ctx, by, KindReopen, id, Values{FieldTenant: tenantID, "range": digits}, reason)
-}
-
 func (a *Changes) lookReopen(ctx context.Context, o Order) (Draft, error) {
 	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
 	if err != nil {

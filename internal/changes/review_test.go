@@ -35,9 +35,9 @@ func warned(f Facts, text string) bool {
 func TestFacts_warnTheApproverToo(t *testing.T) {
 	each(t, func(f *fixture) {
 		fund := func(slip, reason string) (Request, error) {
-			return f.FundUnder(t.Context(), f.requester, newID(), slip, f.tenant.ID, 700*money.Cedi, reason)
+			return f.FundFrom(t.Context(), f.requester, newID(), Deposit{Tenant: f.tenant.ID, Amount: 700 * money.Cedi, Reference: slip}, reason)
 		}
-		if _, err := f.FundUnder(t.Context(), machine, newID(), "slip 9", f.tenant.ID, 700*money.Cedi, "by hand"); err != nil {
+		if _, err := f.FundFrom(t.Context(), machine, newID(), Deposit{Tenant: f.tenant.ID, Amount: 700 * money.Cedi, Reference: "slip 9"}, "by hand"); err != nil {
 			t.Fatal(err)
 		}
 		request, err := fund("slip 9", "paid by bank")

@@ -61,12 +61,6 @@ type broughtOver struct {
 	Description string `json:"description"`
 }
 
-// CreateSender requests an approved sender ID of a customer. It may have the id that the customer's programs already
-// use (senderid.Store.Create).
-func (a *Changes) CreateSender(ctx context.Context, by By, id string, s senderid.Sender, reason string) (Request, error) {
-	return a.Do(ctx, by, KindCreateSender, id, Values{FieldTenant: s.Tenant, "id": s.ID, "name": s.Name, "description": s.Description}, reason)
-}
-
 func (a *Changes) lookCreateSender(ctx context.Context, o Order) (Draft, error) {
 	v := o.Values
 	if err := senderid.CheckName(v["name"]); err != nil {

@@ -65,13 +65,7 @@ func (a *Changes) walletKind(name, title string, verb mover) Kind {
 
 // Fund requests a credit to a tenant's wallet. id is the id of the form or of the command.
 func (a *Changes) Fund(ctx context.Context, by By, id, tenantID string, amount money.Pesewas, reason string) (Request, error) {
-	return a.FundUnder(ctx, by, id, "", tenantID, amount, reason)
-}
-
-// FundUnder is Fund with a reference of the requester, such as the number of a bank slip. Only one request of a kind
-// with the same reference is applied.
-func (a *Changes) FundUnder(ctx context.Context, by By, id, reference, tenantID string, amount money.Pesewas, reason string) (Request, error) {
-	return a.Do(ctx, by, KindFund, id, Values{FieldTenant: tenantID, amountField.Name: amount.String(), referenceField.Name: reference}, reason)
+	return a.FundFrom(ctx, by, id, Deposit{Tenant: tenantID, Amount: amount}, reason)
 }
 
 // Deposit is a customer's money that arrived at a bank account of the company.

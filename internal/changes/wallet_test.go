@@ -94,7 +94,7 @@ func TestReference_twoRequestsApplyOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		var made []Request
 		for _, reason := range []string{"paid by bank", "paid by bank, as the slip says"} {
-			request, err := f.FundUnder(t.Context(), f.requester, newID(), "slip 17/3", f.tenant.ID, 50_000_000, reason)
+			request, err := f.FundFrom(t.Context(), f.requester, newID(), Deposit{Tenant: f.tenant.ID, Amount: 50_000_000, Reference: "slip 17/3"}, reason)
 			if err != nil {
 				f.t.Fatal(err)
 			}

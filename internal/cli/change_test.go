@@ -1,9 +1,57 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/cli/accounts"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/cli/funds"
+	"github.com/makola/makola/internal/cli/operations"
 )
+
+// Each alias is a command. Each argument and flag of its own is a field of its kind, or it would be ignored.
+func TestAliases_flagsAreFields(t *testing.T) {
+	t.Parallel()
+	model, err := Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	common := []string{"help", "data", "database", "output", "json", "wide", "token-file", "break-glass", "reason", "public-url", "wait"}
+	for _, leaf := range model.Leaves(false) {
+		name := frame.CommandName(leaf)
+		for _, table := range []map[string]frame.Alias{accounts.Aliases, funds.Aliases, operations.Aliases} {
+			alias, is := table[name]
+			if !is {
+				continue
+			}
+			found++
+			form, known := changes.FormOf(alias.Kind)
+			if !known {
+				t.Errorf("makola %s: there is no kind %s", name, alias.Kind)
+			}
+			values := slices.Clone(leaf.Positional)
+			for _, f := range leaf.Flags {
+				values = append(values, f.Value)
+			}
+			for _, v := range values {
+				field, _, _ := strings.Cut(alias.Fields[v.Name], "=")
+				if field == "" {
+					field = v.Name
+				}
+				if frame.FieldOf(form, field) == "" && !slices.Contains(common, v.Name) {
+					t.Errorf("makola %s: %s is no field of %s", name, v.Name, alias.Kind)
+				}
+			}
+		}
+	}
+	if all := len(accounts.Aliases) + len(funds.Aliases) + len(operations.Aliases); found != all {
+		t.Errorf("%d of %d aliases are commands", found, all)
+	}
+}
 
 // A change of any kind is requested by its fields as flags, by the same guards as the command of its own, and takes a reference once.
 func TestChange_byFields(t *testing.T) {
@@ -22,6 +70,7 @@ func TestChange_byFields(t *testing.T) {
 			"kind field is unknown":         {"change", "wallet.spend", "--reason", "x"},
 			"amount field is required":      {"change", "wallet.fund", "--tenant", id, "--reason", "x"},
 			"is no field of this change":    {"change", "wallet.fund", "--tenant", id, "--amount", "1", "--set", "colour=red", "--reason", "x"},
+			"network field must be one of":  {"change", "catalogue.prefix", "--prefix", "0553", "--network", "NONE", "--reason", "x"},
 			"unknown flag --provider":       {"change", "wallet.fund", "--provider", "mtn", "--reason", "x"},
 			"kind field is unknown. makola": {"change", "payout.send", "--reason", "x"},
 			"must be an amount, such as 1":  {"change", "wallet.fund", "--tenant", id, "--amount", "much", "--reason", "x"},
@@ -33,6 +82,7 @@ func TestChange_byFields(t *testing.T) {
 		has(t, w.object("change", "tenant.set", "--tenant", id, "--transfer-limit", "900", "--reason", "contract 12"), map[string]any{"kind": "tenant.set", "state": "done"})
 		has(t, w.object("change", "credits.sell", "--tenant", id, "--credits", "40", "--price", "1.60", "--reason", "paid"), map[string]any{"state": "done"})
 		has(t, w.object("change", "fees.set", "--tenant", id, "--rules", "payout=0.10 collection=1%", "--reason", "contract 12"), map[string]any{"state": "done"})
+		has(t, w.object("change", "fees.set", "--tenant", id, "--rules", "free", "--from", "2099-01-01T00:00:00Z", "--reason", "contract 13"), map[string]any{"state": "done"})
 		has(t, w.object("change", "provider.pause", "--provider", "mtn", "--mode", "test", "--reason", "their maintenance"), map[string]any{"state": "done"})
 		key := w.object("change", "key.create", "--tenant", id, "--scopes", "read collect", "--expiry", "90d", "--reason", "the shop")
 		if text, _ := key["secret"].(string); !strings.HasPrefix(text, "mk_") {

@@ -151,10 +151,20 @@ func run(args []string, e *frame.Env) (code int) {
 	}
 	e.Flags = flagsOf(command)
 	e.Authority = frame.AuthorityOf(command)
-	if err := command.Run(e); err != nil {
+	if err := perform(e, command); err != nil {
 		return frame.Report(e.Stderr, err)
 	}
 	return frame.ExitOK
+}
+
+// perform runs a command: a change by the tables of aliases, any other command by itself.
+func perform(e *frame.Env, command *kong.Context) error {
+	for _, table := range []map[string]frame.Alias{accounts.Aliases, funds.Aliases, operations.Aliases} {
+		if alias, is := table[frame.CommandName(command.Selected())]; is {
+			return alias.Run(e, command)
+		}
+	}
+	return command.Run(e)
 }
 
 // oneDatabase refuses --data while MAKOLA_DATABASE is set, except for serve, which uses both. The operator may expect

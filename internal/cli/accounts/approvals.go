@@ -1,7 +1,6 @@
 package accounts
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/makola/makola/internal/changes"
@@ -74,44 +73,16 @@ type Change struct {
 	Set  map[string]string `name:"set" mapsep:"none" placeholder:"FIELD=VALUE" help:"Value of a field; --FIELD VALUE is the same. May be repeated."`
 }
 
-// Run requests the change, and prints what became of the request.
+// Run requests the change, and prints the request.
 func (c *Change) Run(e *frame.Env) error {
-	forms := changes.Forms()
-	n := slices.IndexFunc(forms, func(f changes.Form) bool { return f.Kind == c.Kind })
-	if n < 0 {
+	if _, known := changes.FormOf(c.Kind); !known {
 		return problem.Field("kind", "is unknown. makola approvals kinds lists all kinds")
 	}
-	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
-		for _, name := range []string{changes.FieldTenant, "from", "to", "wallet"} {
-			id := c.Set[name]
-			if err := o.Known(e.Ctx, &id); err != nil {
-				return err
-			}
-			if id != "" {
-				c.Set[name] = id
-			}
-		}
-		a := o.Changes(secret)
-		a.Payments, a.Messaging = o.Payments(secret), o.Messaging()
-		a.Batches, a.Reconcile = o.Batches(secret, a.Payments), o.Reconcile(a.Payments)
-		defer a.Payments.Close()
-		id := frame.NewID()
-		if reference := c.Set["reference"]; reference != "" && o.By.Machine == "" {
-			waiting, found, err := a.WaitingUnder(e.Ctx, c.Kind, c.Set[changes.FieldTenant], reference)
-			if err != nil {
-				return err
-			}
-			if found {
-				id = waiting.ID
-			}
-		}
-		r, err := a.Do(e.Ctx, o.By, c.Kind, id, c.Set, c.Reason)
-		return o.Asked(e, c.Output, r, err, func() error {
-			columns := frame.Narrow(c.Output, frame.RequestColumns, "id", "kind", "state", "sentence")
-			columns = append(columns[:len(columns):len(columns)], c.made(e, r)...)
-			return frame.PrintOne(e.Stdout, c.Output, columns, r)
-		})
-	})
+	return frame.Alias{Kind: c.Kind, Fixed: c.Set, Sealed: true, Show: func(q *frame.Ask) error {
+		columns := frame.Narrow(c.Output, frame.RequestColumns, "id", "kind", "state", "sentence")
+		columns = append(columns[:len(columns):len(columns)], c.made(e, q.Request)...)
+		return frame.PrintOne(e.Stdout, c.Output, columns, q.Request)
+	}}.Request(e, &c.Common, map[string]string{"reason": c.Reason})
 }
 
 // made returns the columns of a change's secret result, which is shown once: the text of a key, or a link with its code.
@@ -134,28 +105,24 @@ func FieldFlags(args []string) (set []string) {
 	if len(args) == 0 || args[0] != "change" {
 		return args
 	}
-	var fields []string
-	for _, f := range changes.Forms() {
-		if slices.Contains(args, f.Kind) {
-			for _, field := range f.Fields {
-				fields = append(fields, field.Name)
-			}
+	var form changes.Form
+	for _, word := range args {
+		if of, is := changes.FormOf(word); is {
+			form = of
 		}
 	}
 	for i := 0; i < len(args); i++ {
 		name, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
-		if name == "account" && !slices.Contains(fields, name) {
-			name = changes.FieldTenant
-		}
+		field := frame.FieldOf(form, name)
 		switch {
-		case !strings.HasPrefix(args[i], "--") || !slices.Contains(fields, strings.ReplaceAll(name, "-", "_")):
+		case !strings.HasPrefix(args[i], "--") || field == "":
 			set = append(set, args[i])
 			continue
 		case !joined && i+1 < len(args):
 			i++
 			value = args[i]
 		}
-		set = append(set, "--set="+strings.ReplaceAll(name, "-", "_")+"="+value)
+		set = append(set, "--set="+field+"="+value)
 	}
 	return set
 }

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/messaging"
 )
 
@@ -92,18 +91,11 @@ type campaignsStop struct {
 	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run stops a campaign. The server that delivers it sees so within a second, or before its next slice.
-func (c *campaignsStop) Run(e *frame.Env) error {
-	return c.WithMessaging(e, func(o *frame.Opened, m *messaging.Messaging) error {
-		a := o.Changes(config.Secret{})
-		a.Messaging = m
-		r, err := a.StopCampaign(e.Ctx, o.By, frame.NewID(), c.Campaign, c.Reason)
-		return o.Asked(e, c.Output, r, err, func() error {
-			stopped, err := m.CampaignOf(e.Ctx, c.Campaign)
-			if err != nil {
-				return err
-			}
-			return frame.PrintOne(e.Stdout, c.Output, campaignColumns(), stopped)
-		})
-	})
+// showCampaign prints the campaign of a change.
+func showCampaign(q *frame.Ask) error {
+	stopped, err := q.Changes.Messaging.CampaignOf(q.E.Ctx, q.Values["campaign"])
+	if err != nil {
+		return err
+	}
+	return frame.PrintOne(q.E.Stdout, q.Output, campaignColumns(), stopped)
 }

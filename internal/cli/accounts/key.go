@@ -64,32 +64,26 @@ func printMinted(e *frame.Env, format string, m access.Minted, now time.Time) er
 	return err
 }
 
-// printNew prints the new key that a change made, found by its text.
-func (f keyFlags) printNew(e *frame.Env) func(*frame.Opened, changes.Request) error {
-	return func(o *frame.Opened, r changes.Request) error {
-		made, err := o.Access.Authenticate(e.Ctx, r.Secret)
-		if err != nil {
-			return err
-		}
-		k, err := findKey(e.Ctx, o, made.Tenant, made.KeyID)
-		if err != nil {
-			return err
-		}
-		return printMinted(e, f.Output, access.Minted{Key: k, Text: r.Secret}, o.Clock.Now())
+// showNewKey prints the new key that a change made, found by its text.
+func showNewKey(q *frame.Ask) error {
+	made, err := q.O.Access.Authenticate(q.E.Ctx, q.Request.Secret)
+	if err != nil {
+		return err
 	}
+	k, err := findKey(q.E.Ctx, q.O, made.Tenant, made.KeyID)
+	if err != nil {
+		return err
+	}
+	return printMinted(q.E, q.Output, access.Minted{Key: k, Text: q.Request.Secret}, q.O.Clock.Now())
 }
 
-// showKey prints a key.
-func showKey(ctx context.Context, o *frame.Opened, e *frame.Env, flags keyFlags, id string) error {
-	t, err := o.Tenant(ctx, flags.Tenant)
+// showKey prints the key of a change.
+func showKey(q *frame.Ask) error {
+	k, err := findKey(q.E.Ctx, q.O, q.Values[changes.FieldTenant], q.Values["key"])
 	if err != nil {
 		return err
 	}
-	k, err := findKey(ctx, o, t.ID, id)
-	if err != nil {
-		return err
-	}
-	return frame.PrintOne(e.Stdout, flags.Output, keyColumns(), keyView{Key: k, state: k.State(o.Clock.Now())})
+	return frame.PrintOne(q.E.Stdout, q.Output, keyColumns(), keyView{Key: k, state: k.State(q.O.Clock.Now())})
 }
 
 // findKey finds a key of a customer.
@@ -117,20 +111,12 @@ type keyCreate struct {
 	Reason  string         `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run makes a key.
-func (c *keyCreate) Run(e *frame.Env) error {
-	of := changes.KeyOrder{Member: c.Member, Label: c.Label, Daily: c.Daily.Or(0)}
-	if c.Expires != nil {
-		if of.Expiry = *c.Expires; of.Expiry == 0 { // which means no end
-			return frame.Usage("--expires-in must be longer than 0s")
-		}
+// Check refuses a key that ends at once: for the change no time means no end.
+func (c *keyCreate) Check() error {
+	if c.Expires != nil && *c.Expires == 0 {
+		return frame.Usage("--expires-in must be longer than 0s")
 	}
-	for _, s := range c.Scope {
-		of.Scopes = append(of.Scopes, access.Scope(s))
-	}
-	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return a.CreateKey(e.Ctx, o.By, id, c.Tenant, of, c.Reason)
-	}, c.printNew(e))
+	return nil
 }
 
 type keySet struct {
@@ -139,13 +125,6 @@ type keySet struct {
 	ID     string       `arg:"" help:"Id of the key."`
 	Daily  frame.Amount `name:"daily" required:"" placeholder:"GHS" help:"Daily limit of what the key may spend, charges included; 0 is no limit. In force within a second."`
 	Reason string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
-}
-
-// Run changes a key.
-func (c *keySet) Run(e *frame.Env) error {
-	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return a.SetKey(e.Ctx, o.By, id, c.Tenant, c.ID, c.Daily.Or(0), c.Reason)
-	}, func(o *frame.Opened, _ changes.Request) error { return showKey(e.Ctx, o, e, c.keyFlags, c.ID) })
 }
 
 type keyList struct{ keyFlags }
@@ -176,23 +155,9 @@ type keyRotate struct {
 	Reason  string        `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run rotates a key.
-func (c *keyRotate) Run(e *frame.Env) error {
-	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return a.RotateKey(e.Ctx, o.By, id, c.Tenant, c.ID, c.Overlap, c.Reason)
-	}, c.printNew(e))
-}
-
 type keyRevoke struct {
 	keyFlags
 	frame.Writing
 	ID     string `arg:"" help:"Id of the key."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
-}
-
-// Run revokes a key.
-func (c *keyRevoke) Run(e *frame.Env) error {
-	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return a.RevokeKey(e.Ctx, o.By, id, c.Tenant, c.ID, c.Reason)
-	}, func(o *frame.Opened, _ changes.Request) error { return showKey(e.Ctx, o, e, c.keyFlags, c.ID) })
 }

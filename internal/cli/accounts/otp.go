@@ -3,8 +3,8 @@ package accounts
 import (
 	"slices"
 
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/messaging/otp"
 )
@@ -49,26 +49,21 @@ type otpReopen struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run opens a range; every node sees so with its next one-time password.
+// Run opens a range, and prints it as it was. Every node sees the change with its next one-time password.
 func (c *otpReopen) Run(e *frame.Env) error {
-	return c.WithMessaging(e, func(o *frame.Opened, m *messaging.Messaging) error {
-		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
-			return err
+	var before []otp.ClosedRange
+	return frame.Alias{Kind: changes.KindReopen, Prepare: func(q *frame.Ask) (err error) {
+		if err = q.Accounts(); err == nil {
+			before, err = q.Changes.Messaging.Codes.ClosedRanges(e.Ctx)
 		}
-		prefix := otp.RangeOf(c.Range)
-		all, err := m.Codes.ClosedRanges(e.Ctx)
-		if err != nil {
-			return err
-		}
-		a := o.Changes(config.Secret{})
-		a.Messaging = m
-		request, err := a.ReopenRange(e.Ctx, o.By, frame.NewID(), c.Tenant, prefix, c.Reason)
-		return o.Asked(e, c.Output, request, err, func() error {
-			was := slices.IndexFunc(all, func(r otp.ClosedRange) bool { return r.Tenant == c.Tenant && r.Prefix == prefix })
-			if was < 0 { // it closed and opened in the meantime
-				return nil
-			}
-			return frame.PrintOne(e.Stdout, c.Output, closedRangeColumns(), all[was])
+		return err
+	}, Show: func(q *frame.Ask) error {
+		was := slices.IndexFunc(before, func(r otp.ClosedRange) bool {
+			return r.Tenant == q.Values[changes.FieldTenant] && r.Prefix == otp.RangeOf(c.Range)
 		})
-	})
+		if was < 0 { // it closed and opened in the meantime
+			return nil
+		}
+		return frame.PrintOne(e.Stdout, c.Output, closedRangeColumns(), before[was])
+	}}.Request(e, &c.Common, map[string]string{"account": c.Tenant, "range": c.Range, "reason": c.Reason})
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
@@ -51,10 +49,6 @@ type placeFlags struct {
 	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the role, by id or unique name. Without it the role is at the installation."`
 }
 
-func (f placeFlags) membership() identity.Membership {
-	return identity.Membership{Tenant: f.Tenant, Role: roles.Role(f.Role)}
-}
-
 // invited is a printed person, with the link and the code of an invitation.
 type invited struct {
 	identity.Person
@@ -93,11 +87,6 @@ type peopleCreate struct {
 	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run makes a person.
-func (c *peopleCreate) Run(e *frame.Env) error {
-	return inviteTo(e, c.Common, c.linkFlags, c.placeFlags, "people.create", c.Email, c.Name, c.Reason)
-}
-
 type peopleInvite struct {
 	peopleFlags
 	linkFlags
@@ -106,32 +95,27 @@ type peopleInvite struct {
 	Name  string `name:"name" placeholder:"NAME" help:"Name of a new person."`
 }
 
-// Run gives a person a role.
-func (c *peopleInvite) Run(e *frame.Env) error {
-	return inviteTo(e, c.Common, c.linkFlags, c.placeFlags, "people.invite", c.Email, c.Name, c.Reason)
+// prepareNewPerson is prepareInvitation of a person whom nobody has invited yet.
+func prepareNewPerson(q *frame.Ask) error {
+	if err := prepareInvitation(q); err != nil {
+		return err
+	}
+	_, _, err := findPerson(q.E.Ctx, q.O, q.Values["email"])
+	if err == nil {
+		return problem.New(problem.Duplicate, "person_exists", "A person with this e-mail address exists. makola people invite adds a role, makola people reset prints a new link")
+	}
+	if problem.Is(err, problem.NotFound) {
+		err = nil
+	}
+	return err
 }
 
-// inviteTo makes a person with a role or, unless the action is to make one, gives one a role who is there.
-func inviteTo(e *frame.Env, flags frame.Common, links linkFlags, at placeFlags, action, email, name, reason string) error {
-	return flags.With(e, func(o *frame.Opened) error {
-		if err := o.Known(e.Ctx, &at.Tenant); err != nil {
-			return err
-		}
-		if name == "" {
-			name, _, _ = strings.Cut(email, "@")
-		}
-		if action == "people.create" {
-			_, _, err := findPerson(e.Ctx, o, email)
-			if err == nil {
-				err = problem.New(problem.Duplicate, "person_exists", "A person with this e-mail address exists. makola people invite adds a role, makola people reset prints a new link")
-			}
-			if !problem.Is(err, problem.NotFound) {
-				return err
-			}
-		}
-		r, err := o.Changes(config.Secret{}).Invite(e.Ctx, o.By, frame.NewID(), email, name, at.membership(), reason)
-		return o.Asked(e, flags.Output, r, err, func() error { return printPerson(e.Ctx, o, e, flags.Output, links, email, r) })
-	})
+// prepareInvitation names a person without a name by the address.
+func prepareInvitation(q *frame.Ask) error {
+	if q.Values["name"] == "" {
+		q.Values["name"], _, _ = strings.Cut(q.Values["email"], "@")
+	}
+	return q.Accounts()
 }
 
 // findPerson finds a person by the e-mail address, with the roles.
@@ -143,29 +127,18 @@ func findPerson(ctx context.Context, o *frame.Opened, email string) (p identity.
 	return p, memberships, err
 }
 
-// printPerson prints a person, with the link and the code that an act made.
-func printPerson(ctx context.Context, o *frame.Opened, e *frame.Env, output string, links linkFlags, email string, request changes.Request) error {
-	p, _, err := findPerson(ctx, o, email)
+// showPerson prints the person of a change, with the link and the code that it made.
+func showPerson(q *frame.Ask) error {
+	p, _, err := findPerson(q.E.Ctx, q.O, q.Values["email"])
 	if err != nil {
 		return err
 	}
 	answer := invited{Person: p}
-	if request.Secret != "" {
-		answer.link, answer.code = links.link(identity.Invitation{Token: request.Secret}), request.Code
+	if q.Request.Secret != "" {
+		links := linkFlags{PublicURL: q.Line["public-url"]}
+		answer.link, answer.code = links.link(identity.Invitation{Token: q.Request.Secret}), q.Request.Code
 	}
-	return answer.print(e, output)
-}
-
-// personal requests a change of one person.
-type personal func(a *changes.Changes, ctx context.Context, by changes.By, id, email, reason string) (changes.Request, error)
-
-// change requests a change of a person, and prints the person.
-func (f peopleFlags) change(e *frame.Env, links linkFlags, email string, request personal) error {
-	return f.Change(e, nil, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return request(a, e.Ctx, o.By, id, email, f.Reason)
-	}, func(o *frame.Opened, r changes.Request) error {
-		return printPerson(e.Ctx, o, e, f.Output, links, email, r)
-	})
+	return answer.print(q.E, q.Output)
 }
 
 type peopleRole struct {
@@ -174,25 +147,19 @@ type peopleRole struct {
 	Email string `arg:"" help:"E-mail address of the person."`
 }
 
-// Run changes a role; none takes it away.
-func (c *peopleRole) Run(e *frame.Env) error {
-	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		m := c.membership()
-		if m.Role == "none" {
-			m.Role = ""
+// prepareRole reads the person's role at the place, which the change replaces.
+func prepareRole(q *frame.Ask) error {
+	if err := q.Accounts(); err != nil {
+		return err
+	}
+	_, held, err := findPerson(q.E.Ctx, q.O, q.Values["email"])
+	q.Values["before"] = "none"
+	for _, m := range held {
+		if m.Tenant == q.Values[changes.FieldTenant] {
+			q.Values["before"] = string(m.Role)
 		}
-		_, held, err := findPerson(e.Ctx, o, c.Email)
-		if err != nil {
-			return changes.Request{}, err
-		}
-		var before roles.Role
-		if at := slices.IndexFunc(held, func(r identity.Membership) bool { return r.Tenant == m.Tenant }); at >= 0 {
-			before = held[at].Role
-		}
-		return a.SetRole(e.Ctx, o.By, id, c.Email, m, before, c.Reason)
-	}, func(o *frame.Opened, r changes.Request) error {
-		return printPerson(e.Ctx, o, e, c.Output, linkFlags{}, c.Email, r)
-	})
+	}
+	return err
 }
 
 type peopleDisable struct {
@@ -200,30 +167,15 @@ type peopleDisable struct {
 	Email string `arg:"" help:"E-mail address of the person."`
 }
 
-// Run keeps a person out.
-func (c *peopleDisable) Run(e *frame.Env) error {
-	return c.change(e, linkFlags{}, c.Email, (*changes.Changes).Disable)
-}
-
 type peopleEnable struct {
 	peopleFlags
 	Email string `arg:"" help:"E-mail address of the person."`
-}
-
-// Run lets a person in again.
-func (c *peopleEnable) Run(e *frame.Env) error {
-	return c.change(e, linkFlags{}, c.Email, (*changes.Changes).Enable)
 }
 
 type peopleReset struct {
 	peopleFlags
 	linkFlags
 	Email string `arg:"" help:"E-mail address of the person."`
-}
-
-// Run resets the password and the second factor of a person.
-func (c *peopleReset) Run(e *frame.Env) error {
-	return c.change(e, c.linkFlags, c.Email, (*changes.Changes).Reset)
 }
 
 type peopleList struct {

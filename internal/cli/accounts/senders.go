@@ -2,10 +2,8 @@ package accounts
 
 import (
 	"cmp"
-	"context"
 	"strings"
 
-	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/senderid"
 )
@@ -77,32 +75,23 @@ type sendersCreate struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log, such as the documents you checked."`
 }
 
-// Run makes the sender ID.
-func (c *sendersCreate) Run(e *frame.Env) error {
-	c.ID = strings.ToLower(cmp.Or(c.ID, frame.NewID()))
-	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return a.CreateSender(e.Ctx, o.By, id, senderid.Sender{Tenant: c.Tenant, ID: c.ID, Name: c.Name, Description: c.Desc}, c.Reason)
-	}, func(o *frame.Opened, _ changes.Request) error { return showSender(e.Ctx, o, e, c.Output, c.ID) })
+// prepareSender gives a sender ID without an id one.
+func prepareSender(q *frame.Ask) error {
+	q.Values["id"] = strings.ToLower(cmp.Or(q.Values["id"], frame.NewID()))
+	return q.Accounts()
 }
 
-// reviewSender requests the decision on a sender ID.
-func reviewSender(c *frame.Common, e *frame.Env, sender string, to senderid.Status, reason string) error {
-	return c.Change(e, nil, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return a.ReviewSender(e.Ctx, o.By, id, sender, to, reason)
-	}, func(o *frame.Opened, _ changes.Request) error { return showSender(e.Ctx, o, e, c.Output, sender) })
-}
-
-// showSender reads and prints one sender ID.
-func showSender(ctx context.Context, o *frame.Opened, e *frame.Env, format, id string) error {
-	s, err := o.Senders().Find(ctx, id)
+// showSender prints the sender ID of a change.
+func showSender(q *frame.Ask) error {
+	s, err := q.O.Senders().Find(q.E.Ctx, cmp.Or(q.Values["id"], q.Values["sender"]))
 	if err != nil {
 		return err
 	}
-	names, err := o.Named(ctx, []string{s.Tenant})
+	names, err := q.O.Named(q.E.Ctx, []string{s.Tenant})
 	if err != nil {
 		return err
 	}
-	return frame.PrintOne(e.Stdout, format, senderColumns(names), s)
+	return frame.PrintOne(q.E.Stdout, q.Output, senderColumns(names), s)
 }
 
 type sendersApprove struct {
@@ -112,19 +101,9 @@ type sendersApprove struct {
 	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run approves.
-func (c *sendersApprove) Run(e *frame.Env) error {
-	return reviewSender(&c.Common, e, c.ID, senderid.Approved, c.Reason)
-}
-
 type sendersReject struct {
 	frame.Common
 	frame.Writing
 	ID     string `arg:"" help:"Id of the sender ID."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason for the rejection. The customer sees it."`
-}
-
-// Run rejects.
-func (c *sendersReject) Run(e *frame.Env) error {
-	return reviewSender(&c.Common, e, c.ID, senderid.Rejected, c.Reason)
 }

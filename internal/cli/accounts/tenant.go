@@ -2,6 +2,7 @@
 //
 // Files, each above those that it uses:
 //
+//	aliases.go                            the commands that request a change
 //	tenant.go, key.go                     accounts; API keys
 //	people.go, approvals.go               people and their roles; change requests
 //	audit.go, privacy.go                  the audit log; the export and erasure of a person's data
@@ -11,16 +12,11 @@
 package accounts
 
 import (
-	"cmp"
 	"context"
 	"net/netip"
-	"strings"
 
-	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -47,35 +43,6 @@ type tenantFlags struct {
 	TransferLimit frame.Amount   `name:"transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a wallet."`
 	BankLimit     frame.Amount   `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a bank account."`
 	Quotas        quotaFlags     `embed:"" prefix:"quota-"`
-}
-
-// settings returns the flags as values of the fields of package changes. none empties the list of addresses.
-func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]string {
-	values := map[string]string{}
-	for name, flag := range map[string]frame.Toggle{changes.Blocked: f.Blocked, "collections": f.Collections, "payouts": f.Payouts, "voucher": f.Voucher} {
-		if flag.Value != nil {
-			values[name] = map[bool]string{true: "on", false: "off"}[*flag.Value]
-		}
-	}
-	for name, flag := range map[string]frame.Amount{"transfer_limit": f.TransferLimit, "bank_transfer_limit": f.BankLimit} {
-		if flag.Value != nil {
-			values[name] = flag.Value.String()
-		}
-	}
-	for name, word := range map[string]string{"fee_bearer": f.FeeBearer, "listed": f.Listed, "duplicates": f.Duplicates, "refund_airtime": f.RefundAirtime, "email": f.Email} {
-		if word != "" {
-			values[name] = word
-		}
-	}
-	for name, flag := range map[string]frame.Quota{"quota_contacts": f.Quotas.Contacts, "quota_groups": f.Quotas.Groups, "quota_sender_ids": f.Quotas.Senders, "quota_campaigns": f.Quotas.Campaigns} {
-		if flag.Value != nil {
-			values[name] = flag.Value.String()
-		}
-	}
-	if len(addresses) > 0 || none {
-		values[changes.PayoutIPs] = strings.Join(frame.TextsOf(addresses), " ")
-	}
-	return values
 }
 
 // quotaFlags limit the number of stored rows of an account.
@@ -150,14 +117,6 @@ type tenantCreate struct {
 	ID   string `name:"id" help:"Id of the new account. Default: a generated id."`
 }
 
-// Run makes the customer.
-func (c *tenantCreate) Run(e *frame.Env) error {
-	c.ID = cmp.Or(c.ID, frame.NewID())
-	return c.Change(e, nil, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return a.CreateTenant(e.Ctx, o.By, id, c.ID, c.Name, c.Mode, c.settings(c.PayoutIP, false), c.Reason)
-	}, func(o *frame.Opened, _ changes.Request) error { return printTenant(e.Ctx, o, e, c.Output, c.ID) })
-}
-
 type tenantList struct {
 	frame.Common
 	After string      `name:"after" placeholder:"ID" help:"List accounts whose ids come after this one."`
@@ -212,27 +171,18 @@ type tenantSet struct {
 	Reason     string  `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run changes the customer.
-func (c *tenantSet) Run(e *frame.Env) error {
+// Check refuses flags that exclude each other.
+func (c *tenantSet) Check() error {
 	if len(c.PayoutIP) > 0 && c.NoPayoutIP {
 		return frame.Usage("--payout-ip and --no-payout-ip exclude each other: leave one out")
 	}
-	values := c.settings(c.PayoutIP, c.NoPayoutIP)
-	if c.Name != nil {
-		values["name"] = *c.Name
-	}
-	if len(values) == 0 {
+	return nil
+}
+
+// prepareSettings refuses a change of nothing.
+func prepareSettings(q *frame.Ask) error {
+	if len(q.Values) == 1 { // the account
 		return frame.Usage("Nothing to change. Give at least one flag, such as --blocked on")
 	}
-	return c.With(e, func(o *frame.Opened) error {
-		if err := o.Known(e.Ctx, &c.ID); err != nil {
-			return err
-		}
-		r, err := o.Changes(config.Secret{}).SetTenant(e.Ctx, o.By, frame.NewID(), c.ID, values, c.Reason)
-		show := func() error { return printTenant(e.Ctx, o, e, c.Output, c.ID) }
-		if err != nil && problem.From(err).Code == "nothing_changed" {
-			return show()
-		}
-		return o.Asked(e, c.Output, r, err, show)
-	})
+	return q.Accounts()
 }

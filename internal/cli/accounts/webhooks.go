@@ -1,12 +1,12 @@
 package accounts
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -162,27 +162,26 @@ func (c *webhooksSecret) Validate() error {
 
 // Run shows or rotates a secret. Both are in the audit log: who has seen it can sign in the house's name.
 func (c *webhooksSecret) Run(e *frame.Env) error {
+	if c.Rotate {
+		return frame.Alias{Kind: changes.KindRotateSecret, Sealed: true, Show: func(q *frame.Ask) error {
+			return c.show(e, q.Changes.Webhooks, q.Values[changes.FieldTenant])
+		}}.Request(e, &c.Common, map[string]string{"account": c.Tenant, "reason": c.Reason})
+	}
 	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
 		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
 			return err
-		}
-		hooks := o.Webhooks(secret)
-		show := func() error { return c.show(e.Ctx, e, hooks) }
-		if c.Rotate {
-			request, err := o.Changes(secret).RotateSecret(e.Ctx, o.By, frame.NewID(), c.Tenant, c.Reason)
-			return o.Asked(e, c.Output, request, err, show)
 		}
 		entry := audit.Entry{Action: "webhook.read_secret", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
 		if err := o.Act(e.Ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
 			return err
 		}
-		return show()
+		return c.show(e, o.Webhooks(secret), c.Tenant)
 	})
 }
 
 // show prints the secret.
-func (c *webhooksSecret) show(ctx context.Context, e *frame.Env, hooks *webhook.Webhooks) error {
-	s, err := hooks.Secret(ctx, c.Tenant)
+func (c *webhooksSecret) show(e *frame.Env, hooks *webhook.Webhooks, account string) error {
+	s, err := hooks.Secret(e.Ctx, account)
 	if err != nil {
 		return err
 	}

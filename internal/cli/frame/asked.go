@@ -47,16 +47,16 @@ func (w *waitsError) Error() string {
 	return text
 }
 
-// Asked reports the outcome of a request: it calls done once the change is applied, and prints a request that waits for approval.
-func (o *Opened) Asked(e *Env, output string, request changes.Request, err error, done func() error) error {
+// outcome reports the outcome of the request: it calls show once the change is applied, and prints a request that waits for approval.
+func (q *Ask) outcome(err error, show func(*Ask) error) error {
 	if err != nil {
 		return err
 	}
-	switch request.State {
+	switch request := q.Request; request.State {
 	case changes.Done:
-		return done()
+		return show(q)
 	case changes.Waiting:
-		if err := PrintOne(e.Stdout, output, Narrow(output, RequestColumns, "id", "state", "sentence", "checkers_needed", "expires_at"), request); err != nil {
+		if err := PrintOne(q.E.Stdout, q.Output, Narrow(q.Output, RequestColumns, "id", "state", "sentence", "checkers_needed", "expires_at"), request); err != nil {
 			return err
 		}
 		return &waitsError{request}
@@ -65,6 +65,7 @@ func (o *Opened) Asked(e *Env, output string, request changes.Request, err error
 			return request.Refused
 		}
 		return problem.New(problem.Refused, "act_failed", request.Note)
+	default:
+		return problem.New(problem.Duplicate, changes.CodeEnded, fmt.Sprintf("The change request %s is already %s", request.ID, request.State))
 	}
-	return problem.New(problem.Duplicate, changes.CodeEnded, fmt.Sprintf("The change request %s is already %s", request.ID, request.State))
 }

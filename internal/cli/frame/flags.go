@@ -28,6 +28,14 @@ func (t *Toggle) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String returns on, off or nothing.
+func (t Toggle) String() string {
+	if t.Value == nil {
+		return ""
+	}
+	return map[bool]string{true: "on", false: "off"}[*t.Value]
+}
+
 // Amount is a flag in cedis, or nothing.
 type Amount struct{ Value *money.Pesewas }
 
@@ -41,12 +49,12 @@ func (a *Amount) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Or returns the amount of the flag, or otherwise without the flag.
-func (a Amount) Or(otherwise money.Pesewas) money.Pesewas {
+// String returns the amount, or nothing.
+func (a Amount) String() string {
 	if a.Value == nil {
-		return otherwise
+		return ""
 	}
-	return *a.Value
+	return a.Value.String()
 }
 
 // Quota is an optional flag with the quota of an account.
@@ -57,6 +65,14 @@ func (q *Quota) UnmarshalText(text []byte) error {
 	n, err := tenant.ParseQuota(string(text))
 	q.Value = &n
 	return err
+}
+
+// String returns the quota, or nothing.
+func (q Quota) String() string {
+	if q.Value == nil {
+		return ""
+	}
+	return q.Value.String()
 }
 
 // Count is a flag with a number of at least one.

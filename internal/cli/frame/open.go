@@ -3,15 +3,17 @@
 //
 // Files, each above those that it uses:
 //
+//	alias.go          a change requested by the arguments and flags of a command
 //	open.go           the flags of every command, and the database opened for it
 //	report.go         exit codes, and errors on stderr
 //	flags.go          values of flags: amounts, quotas, switches, days
 //	tables.go         flags for a file with a table
 //	books.go          the check of all books
-//	order.go          a movement of money: checked, confirmed, requested
+//	order.go          a movement of money: checked and confirmed
 //	journal.go        changes with their entries in the audit log and the journal
 //	master_key.go     the master key of the environment, or of development
 //	asked.go          a change request and its outcome
+//	ask.go            a change that a command requests
 //	authority.go      whether the caller may run the command
 //	env.go            input, output and questions
 //	services.go       the domains as commands use them
@@ -30,7 +32,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
-	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -147,20 +148,6 @@ func (c *Common) WithSecret(e *Env, work func(*Opened, config.Secret) error) err
 			return err
 		}
 		return work(o, secret)
-	})
-}
-
-// Change requests a change, and calls show once it is applied. account is the id or unique name of the account of the
-// change, or nil. It holds the id when request runs.
-func (c *Common) Change(e *Env, account *string, request func(o *Opened, a *changes.Changes, id string) (changes.Request, error), show func(*Opened, changes.Request) error) error {
-	return c.With(e, func(o *Opened) error {
-		if account != nil {
-			if err := o.Known(e.Ctx, account); err != nil {
-				return err
-			}
-		}
-		r, err := request(o, o.Changes(config.Secret{}), NewID())
-		return o.Asked(e, c.Output, r, err, func() error { return show(o, r) })
 	})
 }
 

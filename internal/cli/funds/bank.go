@@ -1,11 +1,7 @@
 package funds
 
 import (
-	"strings"
-
-	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/treasury"
 )
@@ -60,29 +56,6 @@ func printBanks(e *frame.Env, o *frame.Opened, format string) error {
 	}, rows)
 }
 
-// requestByFields requests a change by its fields, and calls show once it is applied.
-func requestByFields(c *frame.Common, e *frame.Env, kind string, v changes.Values, reason string, show func(o *frame.Opened) error) error {
-	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
-		a, id := o.Changes(secret), frame.NewID()
-		if reference := v["reference"]; reference != "" && o.By.Machine == "" {
-			waiting, found, err := a.WaitingUnder(e.Ctx, kind, "", reference)
-			if err != nil {
-				return err
-			}
-			if found {
-				id = waiting.ID
-			}
-		}
-		r, err := a.Do(e.Ctx, o.By, kind, id, v, reason)
-		return o.Asked(e, c.Output, r, err, func() error { return show(o) })
-	})
-}
-
-// banks shows the bank accounts after a change.
-func banks(c *frame.Common, e *frame.Env) func(o *frame.Opened) error {
-	return func(o *frame.Opened) error { return printBanks(e, o, c.Output) }
-}
-
 type bankAdd struct {
 	frame.Common
 	frame.Writing
@@ -93,11 +66,6 @@ type bankAdd struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run adds a bank account.
-func (c *bankAdd) Run(e *frame.Env) error {
-	return requestByFields(&c.Common, e, changes.KindAddBank, changes.Values{"name": c.Name, "mode": c.Mode, "bank": c.Bank, "number": c.Number}, c.Reason, banks(&c.Common, e))
-}
-
 type bankOpen struct {
 	frame.Common
 	frame.Writing
@@ -106,21 +74,11 @@ type bankOpen struct {
 	Reason   string   `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run books opening balances.
-func (c *bankOpen) Run(e *frame.Env) error {
-	return requestByFields(&c.Common, e, changes.KindOpenBanks, changes.Values{"mode": c.Mode, "balances": strings.Join(c.Balances, " ")}, c.Reason, banks(&c.Common, e))
-}
-
 type bankClose struct {
 	frame.Common
 	frame.Writing
 	Name   string `arg:"" help:"Name of the bank account."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
-}
-
-// Run closes a bank account.
-func (c *bankClose) Run(e *frame.Env) error {
-	return requestByFields(&c.Common, e, changes.KindCloseBank, changes.Values{"name": c.Name}, c.Reason, banks(&c.Common, e))
 }
 
 // sendFlags are the flags of transfers between a bank account and a float.
@@ -134,20 +92,9 @@ type sendFlags struct {
 	Account  string       `name:"account" enum:"collection,disbursement,services," default:"" help:"Account at the provider. Without it the float is unassigned."`
 }
 
-func (c *sendFlags) request(e *frame.Env, kind string) error {
-	v := changes.Values{"bank": c.Bank, "provider": c.Provider, "account": c.Account, "amount": c.Amount.Or(0).String(), "reference": c.Reference}
-	return requestByFields(&c.Common, e, kind, v, c.Reason, func(o *frame.Opened) error { return printTransfers(e, o, c.Output, true) })
-}
-
 type bankTopUp struct{ sendFlags }
 
-// Run books money sent to a float.
-func (c *bankTopUp) Run(e *frame.Env) error { return c.request(e, changes.KindTopUp) }
-
 type bankSettle struct{ sendFlags }
-
-// Run books money sent to a bank account.
-func (c *bankSettle) Run(e *frame.Env) error { return c.request(e, changes.KindSettle) }
 
 type bankArrived struct {
 	frame.Common
@@ -158,27 +105,12 @@ type bankArrived struct {
 	Reason   string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run books the end of a transfer.
-func (c *bankArrived) Run(e *frame.Env) error {
-	v := changes.Values{"transfer": c.Transfer, "outcome": string(treasury.Arrived), "fee": c.Fee.Or(0).String()}
-	if c.Returned {
-		v["outcome"] = string(treasury.Returned)
-	}
-	return requestByFields(&c.Common, e, changes.KindEndTransit, v, c.Reason, banks(&c.Common, e))
-}
-
 type bankSweep struct {
 	frame.Common
 	frame.OrderFlags
 	frame.Writing
 	Bank   string       `arg:"" help:"Name of the bank account."`
 	Amount frame.Amount `arg:"" help:"Amount in GHS."`
-}
-
-// Run books a sweep of fees.
-func (c *bankSweep) Run(e *frame.Env) error {
-	v := changes.Values{"bank": c.Bank, "amount": c.Amount.Or(0).String(), "reference": c.Reference}
-	return requestByFields(&c.Common, e, changes.KindSweep, v, c.Reason, banks(&c.Common, e))
 }
 
 type bankTransfers struct {

@@ -229,8 +229,8 @@ func (c *batchSend) Run(e *frame.Env) error {
 				return err
 			}
 		}
-		r, err := a.Do(e.Ctx, o.By, changes.KindSendBatch, frame.NewID(), changes.Values{changes.FieldTenant: c.Tenant, "batch": b.ID, "again": c.Again}, c.Reason)
-		return o.Asked(e, c.Output, r, err, func() error { return follow(e, c.Output, a.Batches, b, c.Wait) })
+		q := &frame.Ask{E: e, O: o, Changes: a, Output: c.Output, Values: changes.Values{changes.FieldTenant: c.Tenant, "batch": b.ID, "again": c.Again}, Reason: c.Reason}
+		return frame.Alias{Kind: changes.KindSendBatch, Show: func(*frame.Ask) error { return follow(e, c.Output, a.Batches, b, c.Wait) }}.Do(q)
 	})
 }
 

@@ -5,9 +5,6 @@ import (
 	"strings"
 
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/msisdn"
-	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
 )
 
@@ -100,23 +97,17 @@ type catalogueSet struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run changes the entry.
-func (c *catalogueSet) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		routes := o.Routes()
-		edit := route.Edit{ID: c.ID, Name: c.Name, Status: c.Status}
-		if edit == (route.Edit{}) {
-			return problem.New(problem.Invalid, "nothing_to_change", "Give at least one of --id, --name and --status")
-		}
-		of := route.CatalogueChange{Kind: route.CatalogueKind(c.Kind), Key: c.Key, Edit: edit}
-		return changeCatalogue(&c.Common, e, o, routes, of, c.Reason, func(x catalogueEntry) bool { return x.kind == c.Kind && x.key == c.Key })
-	})
+// Check refuses a change of nothing.
+func (c *catalogueSet) Check() error {
+	if c.ID+c.Name+c.Status == "" {
+		return frame.Usage("Give at least one of --id, --name and --status")
+	}
+	return nil
 }
 
-// changeCatalogue requests a change of the catalogue, and prints the entries that show it.
-func changeCatalogue(c *frame.Common, e *frame.Env, o *frame.Opened, routes *route.Table, change route.CatalogueChange, reason string, show func(catalogueEntry) bool) error {
-	request, err := o.Changes(config.Secret{}).ChangeCatalogue(e.Ctx, o.By, frame.NewID(), change, reason)
-	return o.Asked(e, c.Output, request, err, func() error { return printCatalogue(o, e, routes, c.Output, show) })
+// showEntry prints the entry of a change.
+func showEntry(q *frame.Ask) error {
+	return printCatalogue(q.O, q.E, q.O.Routes(), q.Output, func(x catalogueEntry) bool { return x.kind == q.Values["catalogue"] && x.key == q.Values["key"] })
 }
 
 type catalogueBankCode struct {
@@ -128,13 +119,9 @@ type catalogueBankCode struct {
 	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run sets the code.
-func (c *catalogueBankCode) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		routes := o.Routes()
-		of := route.CatalogueChange{Kind: route.BankCodeEntry, Key: c.Bank, Provider: c.Provider, Value: c.Code}
-		return changeCatalogue(&c.Common, e, o, routes, of, c.Reason, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == c.Bank })
-	})
+// showBankCodes prints the bank of a change.
+func showBankCodes(q *frame.Ask) error {
+	return printCatalogue(q.O, q.E, q.O.Routes(), q.Output, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == q.Values["bank"] })
 }
 
 type cataloguePrefix struct {
@@ -145,26 +132,9 @@ type cataloguePrefix struct {
 	Reason  string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run sets the range.
-func (c *cataloguePrefix) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		network := msisdn.Network("")
-		if c.Network != "" {
-			known, ok := msisdn.ParseNetwork(c.Network)
-			if !ok {
-				return problem.Field("network", msisdn.ErrNetwork.Error())
-			}
-			network = known
-		}
-		routes := o.Routes()
-		r, err := o.Changes(config.Secret{}).ChangeCatalogue(e.Ctx, o.By, frame.NewID(), route.CatalogueChange{Kind: route.PrefixEntry, Key: c.Prefix, Value: string(network)}, c.Reason)
-		return o.Asked(e, c.Output, r, err, func() error { return c.printPrefixes(e, routes) })
-	})
-}
-
-// printPrefixes prints whose network each range of numbers is.
-func (c *cataloguePrefix) printPrefixes(e *frame.Env, routes *route.Table) error {
-	all, err := routes.Catalogue(e.Ctx)
+// showPrefixes prints whose network each range of numbers is.
+func showPrefixes(q *frame.Ask) error {
+	all, err := q.O.Routes().Catalogue(q.E.Ctx)
 	if err != nil {
 		return err
 	}
@@ -173,7 +143,7 @@ func (c *cataloguePrefix) printPrefixes(e *frame.Env, routes *route.Table) error
 		prefixes = append(prefixes, prefix)
 	}
 	slices.SortFunc(prefixes, strings.Compare)
-	return frame.PrintAll(e.Stdout, c.Output, []frame.Column[string]{
+	return frame.PrintAll(q.E.Stdout, q.Output, []frame.Column[string]{
 		{Name: "prefix", Value: func(p string) any { return p }},
 		{Name: "network", Value: func(p string) any { return string(all.Prefixes[p]) }},
 	}, prefixes)

@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -31,11 +28,6 @@ type creditsSell struct {
 	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"What the account paid, for the audit log; 0 for a gift."`
 }
 
-// Run sells credits.
-func (c *creditsSell) Run(e *frame.Env) error {
-	return sellCredits(&c.Common, e, c.OrderFlags, c.Tenant, c.Credits, 1, c.Price.Or(0))
-}
-
 type creditsRefund struct {
 	frame.Common
 	frame.OrderFlags
@@ -43,40 +35,6 @@ type creditsRefund struct {
 	Tenant  string       `arg:"" name:"account" help:"Id or unique name of the account."`
 	Credits int64        `arg:"" help:"Number of credits."`
 	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"What was paid back to the account, for the audit log."`
-}
-
-// Run takes credits back.
-func (c *creditsRefund) Run(e *frame.Env) error {
-	return sellCredits(&c.Common, e, c.OrderFlags, c.Tenant, c.Credits, -1, c.Price.Or(0))
-}
-
-// sellCredits orders credits, or with the sign -1 takes them back, and notes their price.
-func sellCredits(c *frame.Common, e *frame.Env, flags frame.OrderFlags, tenantID string, credits, sign int64, price money.Pesewas) error {
-	if credits <= 0 {
-		return problem.Field("credits", "must be above zero")
-	}
-	return c.WithMessaging(e, func(o *frame.Opened, m *messaging.Messaging) error {
-		t, err := o.Tenant(e.Ctx, tenantID)
-		if err != nil {
-			return err
-		}
-		key := t.SMSCredits()
-		kind, request := changes.KindSellCredits, (*changes.Changes).SellCredits
-		sentence := fmt.Sprintf("Give %s %s for %s", called(t), frame.Worth(key.Asset, credits), frame.Worth(ledger.GHS, int64(price)))
-		if sign < 0 {
-			kind, request = changes.KindRefundCredits, (*changes.Changes).RefundCredits
-			sentence = fmt.Sprintf("Take %s from %s for %s", frame.Worth(key.Asset, credits), called(t), frame.Worth(ledger.GHS, int64(price)))
-		}
-		w, err := o.Order(e, frame.Order{OrderFlags: flags, Kind: kind, Tenant: t.ID, Sentence: sentence, Sides: []frame.Side{{Name: "SMS credits of " + t.Name, Key: key, Amount: sign * credits}}})
-		if err != nil {
-			return err
-		}
-		a := o.Changes(config.Secret{})
-		a.Messaging = m
-		return w.Do(e, c.Output, a, func() error { return printWallet(e, o, c.Output, t.ID) }, func(id, reference string) (changes.Request, error) {
-			return request(a, e.Ctx, o.By, id, reference, t.ID, credits, price, flags.Reason)
-		})
-	})
 }
 
 type creditsReport struct {

@@ -3,9 +3,7 @@ package funds
 import (
 	"bufio"
 	"cmp"
-	"strings"
 
-	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/ledger"
@@ -78,22 +76,11 @@ func (f dayFlags) print(e *frame.Env, o *frame.Opened) error {
 	return frame.PrintAll(e.Stdout, f.Output, columns, figures.Accounts)
 }
 
-// request requests a change of the day and shows the day afterwards.
-func (f dayFlags) request(e *frame.Env, kind string, v changes.Values, reason string) error {
-	v["day"], v["mode"] = f.Day, f.Mode
-	return requestByFields(&f.Common, e, kind, v, reason, func(o *frame.Opened) error { return f.print(e, o) })
-}
-
 type dayStatement struct {
 	dayFlags
 	frame.Writing
 	Balances []string `arg:"" help:"Balances, such as bank/gcb-main=12500.00."`
 	Reason   string   `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
-}
-
-// Run stores balances.
-func (c *dayStatement) Run(e *frame.Env) error {
-	return c.request(e, changes.KindDayStatement, changes.Values{"balances": strings.Join(c.Balances, " ")}, c.Reason)
 }
 
 type dayException struct {
@@ -106,35 +93,16 @@ type dayException struct {
 	Reason  string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run stores an exception.
-func (c *dayException) Run(e *frame.Env) error {
-	way := "more"
-	if c.Less {
-		way = "less"
-	}
-	return c.request(e, changes.KindDayException, changes.Values{"account": c.Account, "amount": c.Amount.Or(0).String(), "way": way, "text": c.Text}, c.Reason)
-}
-
 type dayClose struct {
 	dayFlags
 	frame.Writing
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run closes a day.
-func (c *dayClose) Run(e *frame.Env) error {
-	return c.request(e, changes.KindCloseDay, changes.Values{}, c.Reason)
-}
-
 type dayReopen struct {
 	dayFlags
 	frame.Writing
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, which the page of the day lists."`
-}
-
-// Run opens a day again.
-func (c *dayReopen) Run(e *frame.Env) error {
-	return c.request(e, changes.KindReopenDay, changes.Values{}, c.Reason)
 }
 
 type dayMonth struct {

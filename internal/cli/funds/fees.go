@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -95,33 +95,31 @@ type feesSet struct {
 	Reason string    `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run sets a plan.
-func (c *feesSet) Run(e *frame.Env) error {
+// Check refuses a plan that is neither free nor has rules.
+func (c *feesSet) Check() error {
 	if c.Free != (len(c.Rule) == 0) {
 		return frame.Usage("Give either --rule or --free")
 	}
-	rules := make([]tenant.Rule, len(c.Rule))
-	for i, r := range c.Rule {
-		rules[i] = r.rule
+	return nil
+}
+
+// preparePlan finds the account of a plan. A change of the default plan lists the accounts that pay by it.
+func preparePlan(q *frame.Ask) error {
+	q.Values[changes.FieldTenant] = planOwner(q.Values[changes.FieldTenant])
+	if q.Values[changes.FieldTenant] != tenant.Default {
+		return q.Accounts()
 	}
-	return c.With(e, func(o *frame.Opened) error {
-		owner := planOwner(c.Tenant)
-		if owner == tenant.Default {
-			if err := whomItChanges(o, e, c.From); err != nil {
-				return err
-			}
-		} else if err := o.Known(e.Ctx, &owner); err != nil {
-			return err
-		}
-		r, err := o.Changes(config.Secret{}).SetFees(e.Ctx, o.By, frame.NewID(), owner, rules, c.From, c.Reason)
-		return o.Asked(e, c.Output, r, err, func() error {
-			at := o.Clock.Now()
-			if c.From.After(at) {
-				at = c.From
-			}
-			return printPlan(e.Ctx, o, e, c.Output, owner, at)
-		})
-	})
+	from, _ := time.Parse(time.RFC3339Nano, q.Values["from"]) // as written of the flag's time; without it the zero time
+	return whomItChanges(q.O, q.E, from)
+}
+
+// showPlan prints the plan as it is in force once the change is.
+func showPlan(q *frame.Ask) error {
+	at := q.O.Clock.Now()
+	if from, err := time.Parse(time.RFC3339Nano, q.Values["from"]); err == nil && from.After(at) {
+		at = from
+	}
+	return printPlan(q.E.Ctx, q.O, q.E, q.Output, q.Values[changes.FieldTenant], at)
 }
 
 // whomItChanges lists the accounts that pay by the default plan, and asks for confirmation on a terminal.
@@ -154,3 +152,6 @@ func (r *feeRule) UnmarshalText(text []byte) (err error) {
 	r.rule, err = tenant.ParseRule(string(text))
 	return err
 }
+
+// String writes the rule as the change's field does.
+func (r feeRule) String() string { return tenant.PlanText([]tenant.Rule{r.rule}) }

@@ -445,24 +445,15 @@ type payoutsResolve struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Evidence for the decision, for the audit log."`
 }
 
-// Run resolves.
-func (c *payoutsResolve) Run(e *frame.Env) error {
+// Check refuses flags that do not go together.
+func (c *payoutsResolve) Check() error {
 	if c.Paid == c.Unpaid {
 		return frame.Usage("Give either --paid or --unpaid")
 	}
 	if c.Unpaid && (c.Fee.Value != nil || c.Commission.Value != nil) {
 		return frame.Usage("--provider-fee and --commission need --paid")
 	}
-	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
-		pay, err := p.Find(e.Ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		a := o.Changes(config.Secret{})
-		a.Payments = p
-		r, err := a.Resolve(e.Ctx, o.By, frame.NewID(), pay.ID, changes.Statement{Paid: c.Paid, Fee: c.Fee.Value, Commission: c.Commission.Value}, c.Reason)
-		return o.Asked(e, c.Output, r, err, func() error { return showPayment(e.Ctx, o, e, c.Output, p, pay.ID) })
-	})
+	return nil
 }
 
 type payoutsDecide struct {
@@ -478,26 +469,23 @@ type payoutsDecide struct {
 // Run decides. With --paid or --unpaid it first reverses the operator's wrong resolution, as a request of its own.
 // The command ends if that request waits for approval.
 func (c *payoutsDecide) Run(e *frame.Env) error {
-	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
-		pay, err := p.Find(e.Ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		a := o.Changes(config.Secret{})
-		a.Payments = p
-		decide := func() error {
-			r, err := a.Decide(e.Ctx, o.By, frame.NewID(), pay.ID, changes.Side(c.For), c.Reason)
-			return o.Asked(e, c.Output, r, err, func() error { return showPayment(e.Ctx, o, e, c.Output, p, pay.ID) })
-		}
-		if !c.Paid && !c.Unpaid {
-			return decide()
-		}
-		r, err := a.Contradict(e.Ctx, o.By, frame.NewID(), pay.ID, c.Paid, c.Reason)
-		if err != nil && problem.From(err).Code == changes.CodeContradicted { // by this command, which broke off before it decided
-			return decide()
-		}
-		return o.Asked(e, c.Output, r, err, decide)
-	})
+	line := map[string]string{"payment": c.ID, "for": c.For, "reason": c.Reason}
+	decide := frame.Alias{Kind: changes.KindDecide, Sealed: true, Show: showEnded}
+	if !c.Paid && !c.Unpaid {
+		return decide.Request(e, &c.Common, line)
+	}
+	line["ending"] = map[bool]string{true: "paid", false: "unpaid"}[c.Paid]
+	next := func(q *frame.Ask) error {
+		q.Values = changes.Values{"payment": c.ID, "for": c.For}
+		return decide.Do(q)
+	}
+	// A resolution that is reversed already was reversed by this command, which broke off before it decided.
+	return frame.Alias{Kind: changes.KindContradict, Sealed: true, Same: changes.CodeContradicted, Show: next}.Request(e, &c.Common, line)
+}
+
+// showEnded prints the payment of a change.
+func showEnded(q *frame.Ask) error {
+	return showPayment(q.E.Ctx, q.O, q.E, q.Output, q.Changes.Payments, q.Values["payment"])
 }
 
 // named is how many are listed by name: customers of the default plan, payments that a search finds, events of a payment.
@@ -514,75 +502,34 @@ type payoutsRefund struct {
 	Wait       bool         `name:"wait" help:"Wait until a server has applied the refund."`
 }
 
-// Run requests the refund. A server applies it, because only servers know the providers.
-func (c *payoutsRefund) Run(e *frame.Env) error {
-	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
-		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
-			return err
-		}
-		of, found, err := p.Collection(e.Ctx, c.Tenant, c.Collection)
-		if err == nil && !found {
-			err = problem.New(problem.NotFound, "payment_not_found", "The account has no such collection")
-		}
-		if err == nil && c.Amount.Value != nil && *c.Amount.Value < payments.MinRefund {
-			err = problem.Field("amount", "must be at least "+payments.MinRefund.String())
-		}
-		if err != nil {
-			return err
-		}
-		a := o.Changes(config.Secret{})
-		a.Payments = p
-		if err := c.ask(e, o, a, of); err != nil {
-			return err
-		}
-		r, err := a.RefundFor(e.Ctx, o.By, frame.NewID(), of, c.Amount.Or(0), c.Reference, c.Reason)
-		if err == nil && c.Wait {
-			r, err = applied(e, a, r)
-		}
-		return o.Asked(e, c.Output, r, err, func() error { return c.show(e, o, p, r) })
-	})
-}
-
-// ask shows the refund with its facts on a terminal, and takes a yes or a no.
-func (c *payoutsRefund) ask(e *frame.Env, o *frame.Opened, a *changes.Changes, of book.Payment) error {
-	if !e.Terminal {
+// awaitRefund waits until a server has applied a request that needs no approver.
+func awaitRefund(q *frame.Ask) error {
+	if _, wait := q.Line["wait"]; !wait {
 		return nil
 	}
-	r, err := a.PreviewRefund(e.Ctx, o.By, of, c.Amount.Or(0), c.Reference)
-	if err != nil {
-		return err
-	}
-	for _, f := range r.Facts.List {
-		fmt.Fprintf(e.Stderr, "%s: %s\n", frame.Cell(f.Name), frame.Cell(f.Value))
-	}
-	return e.Confirm(frame.Cell(r.Sentence) + "?")
-}
-
-// applied waits until a server has applied a request that needs no approver.
-func applied(e *frame.Env, a *changes.Changes, r changes.Request) (changes.Request, error) {
-	for r.State == changes.Waiting && r.Needs == 0 {
+	for q.Request.State == changes.Waiting && q.Request.Needs == 0 {
 		select {
-		case <-e.Ctx.Done():
-			return r, e.Ctx.Err()
+		case <-q.E.Ctx.Done():
+			return q.E.Ctx.Err()
 		case <-time.After(followEvery):
 		}
 		var err error
-		if r, err = a.Store.Get(e.Ctx, r.ID); err != nil {
-			return r, err
+		if q.Request, err = q.Changes.Store.Get(q.E.Ctx, q.Request.ID); err != nil {
+			return err
 		}
 	}
-	return r, nil
+	return nil
 }
 
-// show prints the payment of an applied refund.
-func (c *payoutsRefund) show(e *frame.Env, o *frame.Opened, p *payments.Payments, r changes.Request) error {
-	tenantID, reference, err := changes.RefundIn(r)
+// showRefund prints the payment of an applied refund.
+func showRefund(q *frame.Ask) error {
+	tenantID, reference, err := changes.RefundIn(q.Request)
 	if err != nil {
 		return err
 	}
-	page, err := p.History(e.Ctx, tenantID, book.Filter{Kind: book.KindPayout, Reference: reference, Page: 1, Size: 1})
+	page, err := q.Changes.Payments.History(q.E.Ctx, tenantID, book.Filter{Kind: book.KindPayout, Reference: reference, Page: 1, Size: 1})
 	if err != nil {
 		return err
 	}
-	return printPayments(o, e, c.Output, page.Rows)
+	return printPayments(q.O, q.E, q.Output, page.Rows)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments"
@@ -133,42 +132,25 @@ type providersPause struct {
 	frame.Writing
 }
 
-// Run pauses the provider.
-func (c *providersPause) Run(e *frame.Env) error {
-	return c.change(&c.Common, e, (*changes.Changes).Pause)
-}
-
 type providersResume struct {
 	frame.Common
 	providerSwitch
 	frame.Writing
 }
 
-// Run resumes the provider.
-func (c *providersResume) Run(e *frame.Env) error {
-	return c.change(&c.Common, e, (*changes.Changes).Resume)
-}
-
-// change requests a pause or its end, and prints the provider.
-func (s providerSwitch) change(c *frame.Common, e *frame.Env, request func(a *changes.Changes, ctx context.Context, by changes.By, id, mode, provider string, op route.Operation, reason string) (changes.Request, error)) error {
-	return c.Change(e, nil, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return request(a, e.Ctx, o.By, id, s.Mode, s.Provider, route.Operation(s.Operation), s.Reason)
-	}, func(o *frame.Opened, _ changes.Request) error { return s.show(e, o, o.Routes(), c.Output) })
-}
-
-// show prints the state of the provider.
-func (s providerSwitch) show(e *frame.Env, o *frame.Opened, routes *route.Table, format string) error {
-	all, err := routes.List(e.Ctx)
+// showProvider prints the state of the provider of a change.
+func showProvider(q *frame.Ask) error {
+	all, err := q.O.Routes().List(q.E.Ctx)
 	if err != nil {
 		return err
 	}
 	list := []route.Status{}
 	for _, each := range all {
-		if each.Provider == s.Provider && each.Mode == s.Mode {
+		if each.Provider == q.Values["provider"] && each.Mode == q.Values["mode"] {
 			list = append(list, each)
 		}
 	}
-	return frame.PrintAll(e.Stdout, format, providerColumns(), list)
+	return frame.PrintAll(q.E.Stdout, q.Output, providerColumns(), list)
 }
 
 type providersRoutes struct {
@@ -220,48 +202,35 @@ type providersRoute struct {
 	Reason    string   `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// route returns the route of the flags.
-func (c *providersRoute) route(actor string) route.Route {
-	r := route.Route{Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Providers: c.Providers, Actor: actor}
-	if network, known := msisdn.ParseNetwork(c.Channel); known {
-		r.Channel = string(network)
+// prepareRoute finds the account and the network of a route. A route of a customer who is gone can be removed.
+func prepareRoute(q *frame.Ask) error {
+	if q.Values[changes.FieldTenant] != route.Any {
+		if err := q.Accounts(); err != nil && q.Values["remove"] == "" {
+			return err
+		}
 	}
-	return r
+	if q.Values["remove"] != "" {
+		delete(q.Values, "providers")
+	}
+	if network, known := msisdn.ParseNetwork(q.Values["channel"]); known {
+		q.Values["channel"] = string(network)
+	}
+	return nil
 }
 
-// Run changes the route.
-func (c *providersRoute) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		if c.Tenant != route.Any {
-			// A route of a customer who is gone can be removed.
-			if err := o.Known(e.Ctx, &c.Tenant); err != nil && !c.Drop {
-				return err
-			}
-		}
-		routes, r := o.Routes(), c.route(o.Actor)
-		show := func() error { return c.printRoutes(e.Ctx, e, routes) }
-		ask := (*changes.Changes).SetRoute
-		if c.Drop {
-			ask = (*changes.Changes).DropRoute
-		}
-		request, err := ask(o.Changes(config.Secret{}), e.Ctx, o.By, frame.NewID(), r, c.Reason)
-		return o.Asked(e, c.Output, request, err, show)
-	})
-}
-
-// printRoutes prints the routes of the operation.
-func (c *providersRoute) printRoutes(ctx context.Context, e *frame.Env, routes *route.Table) error {
-	all, err := routes.Routes(ctx)
+// showRoutes prints the routes of the operation of a change.
+func showRoutes(q *frame.Ask) error {
+	all, err := q.O.Routes().Routes(q.E.Ctx)
 	if err != nil {
 		return err
 	}
 	list := []route.Route{}
 	for _, each := range all {
-		if string(each.Operation) == c.Operation {
+		if string(each.Operation) == q.Values["operation"] {
 			list = append(list, each)
 		}
 	}
-	return frame.PrintAll(e.Stdout, c.Output, routeColumns(), list)
+	return frame.PrintAll(q.E.Stdout, q.Output, routeColumns(), list)
 }
 
 type providersExchanges struct {

@@ -1,8 +1,8 @@
 package operations
 
 import (
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/jobs"
 )
 
@@ -74,14 +74,12 @@ type jobsRerun struct {
 	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run gives a dead letter another life.
-func (c *jobsRerun) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		r, err := o.Changes(config.Secret{}).Rerun(e.Ctx, o.By, frame.NewID(), c.ID, c.Reason)
-		return o.Asked(e, c.Output, r, err, func() error {
-			return frame.PrintOne(e.Stdout, c.Output, []frame.Column[string]{{Name: "rerun", Value: func(id string) any { return id }}}, c.ID)
-		})
-	})
+// Aliases are the commands that request a change of one kind, by their words.
+var Aliases = map[string]frame.Alias{"jobs rerun": {Kind: changes.KindRerun, Fields: map[string]string{"id": "job"}, Show: showRerun}}
+
+// showRerun prints the id of a job that runs again.
+func showRerun(q *frame.Ask) error {
+	return frame.PrintOne(q.E.Stdout, q.Output, []frame.Column[string]{{Name: "rerun", Value: func(id string) any { return id }}}, q.Values["job"])
 }
 
 type jobsDepth struct{ frame.Common }

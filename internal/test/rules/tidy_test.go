@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"cli/accounts":      {"inbox", "access", "audit", "changes", "cli/frame", "contacts", "db", "identity", "installation", "messaging", "messaging/otp", "payments", "payments/book", "privacy", "roles", "senderid", "sheet", "tenant", "webhook"},
 	"cli/frame":         {"inbox", "closing", "access", "app", "audit", "batch", "changes", "contacts", "db", "idempotency", "identity", "installation", "jobs", "ledger", "lookup", "messaging", "notice", "payments", "payments/book", "reconcile", "recovery", "roles", "route", "senderid", "sheet", "tenant", "timekeeping", "treasury", "webhook"},
 	"cli/funds":         {"closing", "audit", "batch", "books", "changes", "cli/frame", "db", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "reconcile", "roles", "route", "sheet", "statement", "tenant", "treasury", "webhook"},
-	"cli/operations":    {"app", "audit", "backup", "batch", "cli/frame", "db", "figures", "installation", "jobs", "jobs/lease", "recovery", "relocation", "sample", "timekeeping"},
+	"cli/operations":    {"app", "audit", "backup", "batch", "changes", "cli/frame", "db", "figures", "installation", "jobs", "jobs/lease", "recovery", "relocation", "sample", "timekeeping"},
 	"sample":            {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "reconcile", "route", "senderid", "sheet", "tenant", "treasury", "webhook"},
 	"app":               {"*"},
 	"api":               {"access", "api/wire", "batch", "changes", "contacts", "lookup", "guides", "idempotency", "jobs", "ledger", "messaging", "messaging/otp", "payments", "payments/book", "provider", "ratelimit", "recovery", "requestlog", "route", "senderid", "statement", "tenant", "webhook"},
