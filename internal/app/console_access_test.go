@@ -273,7 +273,7 @@ func TestAccountPages_policyAndKeyLimit(t *testing.T) {
 	if strings.Contains(page.text, "Deposit to a wallet") || strings.Contains(page.text, `name="tenant"`) {
 		t.Errorf("the policy of an account offers what is the installation's: %s", page.text)
 	}
-	line := []string{"kind", "key.create", "amount", "0.00", "checkers", "0"}
+	line := []string{"kind", "key.create", "amount", "0.00", "checkers", "0"} // the name of the field in forms of the version before
 	b.post(http.StatusUnprocessableEntity, app+"/policy", "id", page.hidden(t, "id"), "kind", "wallet.fund", "amount", "0.00", "checkers", "0", "reason", "x")
 	approve(b.ordered(app+"/policy", line...))
 	b.want(http.StatusOK, app+"/policy", "This account")

@@ -213,7 +213,7 @@ func TestPolicy_changeNeedsTwoPeople(t *testing.T) {
 	b.joins("efua@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	b.as(owner)
-	line := []string{"kind", "wallet.fund", "amount", "1000", "checkers", "2", "reason", "large sums"}
+	line := []string{"kind", "wallet.fund", "amount", "1000", "approvers", "2", "reason", "large sums"}
 	id := b.want(http.StatusOK, "/ops/policy", "In force").hidden(t, "id")
 	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "amount", "x")...)
 	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "tenant", "nobody")...)

@@ -15,7 +15,7 @@ import (
 func (b *browsed) holds(from string) identitytest.One {
 	b.t.Helper()
 	signatory := b.enlists("signatory-from-"+from+"@demo.example", demoTenant, roles.Signatory)
-	b.ordered("/app/"+demoTenant+"/policy", "kind", "payout.send", "amount", from, "checkers", "1")
+	b.ordered("/app/"+demoTenant+"/policy", "kind", "payout.send", "amount", from, "approvers", "1")
 	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"2"}})
 	return signatory
 }

@@ -82,7 +82,7 @@ func newPayroll(t *testing.T, where site) *payroll {
 	invited := where.command(t, "people", "invite", "signatory@adom.example", "--role", "signatory", "--tenant", p.tenant, "--reason", "checks batches")
 	p.signatory.signs(string(invited), url.Values{"password": {orchard}})
 	_, _, policy := owner.ask("/app/"+p.tenant+"/policy", nil)
-	owner.ask("/app/"+p.tenant+"/policy", url.Values{"id": {hiddenID.FindStringSubmatch(policy)[1]}, "kind": {"batch.send"}, "amount": {"0.50"}, "checkers": {"1"}, "reason": {"as agreed"}})
+	owner.ask("/app/"+p.tenant+"/policy", url.Values{"id": {hiddenID.FindStringSubmatch(policy)[1]}, "kind": {"batch.send"}, "amount": {"0.50"}, "approvers": {"1"}, "reason": {"as agreed"}})
 	clocktest.Await(t, "the line of the policy", func() bool {
 		_, _, text := owner.ask("/app/"+p.tenant+"/policy", nil)
 		return strings.Contains(text, "This account")

@@ -130,7 +130,7 @@ func TestKilled_duringApprovals(t *testing.T) {
 			invited := where.command(t, "people", "invite", "signatory@adom.example", "--role", "signatory", "--tenant", tenant, "--reason", "checks payouts")
 			signatory.signs(string(invited), url.Values{"password": {"a green orchard by the gate"}})
 			_, _, policy := owner.ask("/app/"+tenant+"/policy", nil)
-			owner.ask("/app/"+tenant+"/policy", url.Values{"id": {hiddenID.FindStringSubmatch(policy)[1]}, "kind": {"payout.send"}, "amount": {"0.50"}, "checkers": {"1"}, "reason": {"as agreed"}})
+			owner.ask("/app/"+tenant+"/policy", url.Values{"id": {hiddenID.FindStringSubmatch(policy)[1]}, "kind": {"payout.send"}, "amount": {"0.50"}, "approvers": {"1"}, "reason": {"as agreed"}})
 			clocktest.Await(t, "the line to hold", func() bool {
 				_, _, text := owner.ask("/app/"+tenant+"/policy", nil)
 				return strings.Contains(text, "This account")

@@ -95,7 +95,7 @@ func TestCloseDay_signedByTwoPeople(t *testing.T) {
 		if err != nil || done.State != Done {
 			f.t.Fatalf("%+v, %v", done, err)
 		}
-		if last, err := f.Closing.LastClosed(f.t.Context(), ledger.GHS); err != nil || last.Day != day || last.Act != request.ID {
+		if last, err := f.Closing.LastClosed(f.t.Context(), ledger.GHS); err != nil || last.Day != day || last.Request != request.ID {
 			f.t.Error(last, err)
 		}
 	})

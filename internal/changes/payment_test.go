@@ -393,7 +393,7 @@ func TestFloat_bookedOnce(t *testing.T) {
 			if float() != had-int64(amount) {
 				t.Errorf("the float went from %d to %d", had, float())
 			}
-			if b, found, err := f.ledger.Booked(t.Context(), KindAddFloat, request.ID); err != nil || !found || b.Amount != int64(amount) || b.Act != request.ID {
+			if b, found, err := f.ledger.Booked(t.Context(), KindAddFloat, request.ID); err != nil || !found || b.Amount != int64(amount) || b.Request != request.ID {
 				t.Errorf("%+v, %v", b, err)
 			}
 		}

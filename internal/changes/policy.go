@@ -207,7 +207,7 @@ func (a *Changes) lineOf(o Order) (l Line, title string, err error) {
 	}
 	l.Approvers, err = strconv.Atoi(o.Values["approvers"])
 	if err != nil || l.Approvers < Default || l.Approvers > MostApprovers {
-		err = problem.Field("checkers", "must be 0, 1 or 2")
+		err = problem.Field("approvers", "must be 0, 1 or 2")
 	}
 	return l, title, err
 }

@@ -274,7 +274,7 @@ func (a *Changes) useBank(tx *db.Tx, request Request, w wallet) error {
 		return a.Reconcile.UseCredit(tx, w.Line, w.Amount, request.ID, request.Actor)
 	}
 	if w.Bank != "" {
-		return a.Treasury.UseSlip(tx, treasury.Slip{Bank: w.Bank, Number: w.Slip, Amount: w.Amount, Act: request.ID})
+		return a.Treasury.UseSlip(tx, treasury.Slip{Bank: w.Bank, Number: w.Slip, Amount: w.Amount, Request: request.ID})
 	}
 	needs, err := a.Treasury.NeedsBankIn(tx, tenant.Mode(w.Mode))
 	if err == nil && needs {

@@ -202,7 +202,7 @@ func TestOrder_lostAnswerIsDoneOnce(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		o := frame.Assemble(d, clock.Real())
 		var who tenant.Tenant
-		if err := o.Act(t.Context(), audit.Entry{Action: "tenant.create"}, func(tx *db.Tx) (any, error) {
+		if err := o.Change(t.Context(), audit.Entry{Action: "tenant.create"}, func(tx *db.Tx) (any, error) {
 			var err error
 			who, err = o.Tenants.Create(tx, tenant.Tenant{Name: "Adom", Mode: tenant.Live})
 			return nil, err

@@ -55,14 +55,14 @@ func (a Account) Unexplained() money.Pesewas {
 type Closed struct {
 	Day      Day
 	Revision int64 // how often the day was closed
-	Act      string
+	Request  string
 	At       time.Time
 }
 
 // Reopened is a day that was opened again.
 type Reopened struct {
 	Revision int64
-	Act      string
+	Request  string
 	Reason   string
 	Actor    string
 	At       time.Time
@@ -96,7 +96,7 @@ const (
 )
 
 func closedOf(tx *db.Tx, sql string, asset ledger.Asset, day Day) (c Closed, err error) {
-	err = tx.Query(sql, []any{asset, int64(day)}, func(r *db.Row) error { return r.Scan(&c.Day, &c.Revision, &c.Act, &c.At) })
+	err = tx.Query(sql, []any{asset, int64(day)}, func(r *db.Row) error { return r.Scan(&c.Day, &c.Revision, &c.Request, &c.At) })
 	return c, err
 }
 
@@ -165,7 +165,7 @@ func lateLines(tx *db.Tx, f Figures) ([]reconcile.LateLine, error) {
 func reopenedOf(tx *db.Tx, asset ledger.Asset, day Day) (list []Reopened, err error) {
 	err = tx.Query(selectReopened, []any{asset, int64(day)}, func(r *db.Row) error {
 		var one Reopened
-		err := r.Scan(&one.Revision, &one.Act, &one.Reason, &one.Actor, &one.At)
+		err := r.Scan(&one.Revision, &one.Request, &one.Reason, &one.Actor, &one.At)
 		list = append(list, one)
 		return err
 	})

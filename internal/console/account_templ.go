@@ -76,11 +76,11 @@ func accountPage(a accountOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act("/account/factor", "Replace app", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton("/account/factor", "Replace app", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act("/account/recovery-codes", "Create new recovery codes", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton("/account/recovery-codes", "Create new recovery codes", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -99,7 +99,7 @@ func accountPage(a accountOf) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = page.Act("/account/factor", "Set up app", "main").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.ActionButton("/account/factor", "Set up app", "main").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -131,7 +131,7 @@ func accountPage(a accountOf) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = page.Act("/account/tokens/end", "Revoke token", "", page.Field{Name: "id", Value: t.ID}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.ActionButton("/account/tokens/end", "Revoke token", "", page.Field{Name: "id", Value: t.ID}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -183,7 +183,7 @@ func accountPage(a accountOf) templ.Component {
 			}
 		}
 		if len(a.sessions) > 1 {
-			templ_7745c5c3_Err = page.Act("/account/sessions/end", "Sign out all other sessions", "main").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton("/account/sessions/end", "Sign out all other sessions", "main").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -231,7 +231,7 @@ func sessionOf(s identity.Session, this bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = page.Act("/account/sessions/end", "Sign out session", "", page.Field{Name: "id", Value: s.ID}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton("/account/sessions/end", "Sign out session", "", page.Field{Name: "id", Value: s.ID}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

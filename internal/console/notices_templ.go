@@ -83,7 +83,7 @@ func noticesPage(p noticesView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, t := range p.tests {
-				templ_7745c5c3_Err = page.Act("/account/notices/test", t.text, "", page.Field{Name: "channel", Value: string(t.channel)}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.ActionButton("/account/notices/test", t.text, "", page.Field{Name: "channel", Value: string(t.channel)}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

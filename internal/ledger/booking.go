@@ -15,7 +15,7 @@ type Booking struct {
 	Account   Key    // the account whose balance the order changes
 	Amount    int64  // pesewas or credits added to the account; negative: taken from it
 	At        time.Time
-	Act       string // id of the request's entry in the audit log
+	Request   string // id of the request's entry in the audit log
 }
 
 // TakenError is returned for a reference that was used for an earlier booking of the same kind. It wraps
@@ -45,7 +45,7 @@ WHERE account = $1 AND asset = $2 AND kind = $3 AND amount = $4 AND at >= $5 ORD
 )
 
 func (b *Booking) scan(r *db.Row) error {
-	return r.Scan(&b.Kind, &b.Reference, &b.Account.Asset, &b.Account.ID, &b.Amount, &b.At, &b.Act)
+	return r.Scan(&b.Kind, &b.Reference, &b.Account.Asset, &b.Account.ID, &b.Amount, &b.At, &b.Request)
 }
 
 // Book stores a booking, and so marks its reference as used. The caller must move the amount in the same transaction.
@@ -55,7 +55,7 @@ func (l *Ledger) Book(tx *db.Tx, b Booking) error {
 	if b.Kind == "" || b.Reference == "" || b.Amount == 0 {
 		return errors.New("ledger: an incomplete booking")
 	}
-	n, err := tx.Exec(insertBooking, b.Kind, b.Reference, b.Account.Asset, b.Account.ID, b.Amount, l.clock.Now(), b.Act)
+	n, err := tx.Exec(insertBooking, b.Kind, b.Reference, b.Account.Asset, b.Account.ID, b.Amount, l.clock.Now(), b.Request)
 	if err != nil || n == 1 {
 		return err
 	}

@@ -19,14 +19,14 @@ import (
 func order(ctx context.Context, d *db.DB, l *ledger.Ledger, b ledger.Booking) error {
 	landed := func(tx *db.Tx) (bool, error) {
 		var one int
-		return tx.One(`SELECT 1 FROM transfers WHERE subject = $1`, []any{b.Act}, &one)
+		return tx.One(`SELECT 1 FROM transfers WHERE subject = $1`, []any{b.Request}, &one)
 	}
 	return d.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
 		page, err := l.Open(tx, b.Account)
 		if err != nil {
 			return err
 		}
-		if err := page.Add(move1(b.Act, "fund", ledger.Funding, b.Account.ID, b.Amount)); err != nil {
+		if err := page.Add(move1(b.Request, "fund", ledger.Funding, b.Account.ID, b.Amount)); err != nil {
 			return err
 		}
 		page.Post()
@@ -37,12 +37,12 @@ func order(ctx context.Context, d *db.DB, l *ledger.Ledger, b ledger.Booking) er
 func TestBook_referenceOnceAKind(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "kojo", "abena")
-		slip := ledger.Booking{Kind: "wallet.fund", Reference: "slip 17", Account: wallet("kojo"), Amount: 250, Act: "act-1"}
+		slip := ledger.Booking{Kind: "wallet.fund", Reference: "slip 17", Account: wallet("kojo"), Amount: 250, Request: "act-1"}
 		if err := order(t.Context(), d, l, slip); err != nil {
 			t.Fatal(err)
 		}
 		again := slip
-		again.Account, again.Amount, again.Act = wallet("abena"), 300, "act-2"
+		again.Account, again.Amount, again.Request = wallet("abena"), 300, "act-2"
 		var taken *ledger.TakenError
 		if err := order(t.Context(), d, l, again); !errors.As(err, &taken) || !errors.Is(err, db.ErrUnique) {
 			t.Fatalf("the same reference: %v", err)
@@ -73,7 +73,7 @@ func TestBook_concurrentOrdersMoveOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
-				b := ledger.Booking{Kind: "wallet.fund", Reference: "slip 17", Account: wallet([]string{"kojo", "abena"}[i%2]), Amount: 5, Act: fmt.Sprint("act-", i)}
+				b := ledger.Booking{Kind: "wallet.fund", Reference: "slip 17", Account: wallet([]string{"kojo", "abena"}[i%2]), Amount: 5, Request: fmt.Sprint("act-", i)}
 				switch err := order(t.Context(), d, l, b); {
 				case err == nil:
 					moved.Add(1)
@@ -98,12 +98,12 @@ func TestBook_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		l := book(t, d, "kojo")
 		for i, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
-			b := ledger.Booking{Kind: "wallet.fund", Reference: fmt.Sprint("slip ", i), Account: wallet("kojo"), Amount: 100, Act: fmt.Sprint("act-", i)}
+			b := ledger.Booking{Kind: "wallet.fund", Reference: fmt.Sprint("slip ", i), Account: wallet("kojo"), Amount: 100, Request: fmt.Sprint("act-", i)}
 			faults.At(db.BoundaryCommit, 1, fault)
 			if err := order(t.Context(), d, l, b); err != nil {
 				t.Fatalf("fault %d: %v", fault, err)
 			}
-			b.Act += " again"
+			b.Request += " again"
 			if err := order(t.Context(), d, l, b); !errors.Is(err, db.ErrUnique) {
 				t.Errorf("fault %d, the repeat: %v", fault, err)
 			}
@@ -118,7 +118,7 @@ func TestBook_lostCommitAnswer(t *testing.T) {
 func TestAlike_sameKindAccountAndAmount(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "kojo", "abena")
-		slip := ledger.Booking{Kind: "wallet.fund", Reference: "slip 17", Account: wallet("kojo"), Amount: 250, Act: "act-1"}
+		slip := ledger.Booking{Kind: "wallet.fund", Reference: "slip 17", Account: wallet("kojo"), Amount: 250, Request: "act-1"}
 		if err := order(t.Context(), d, l, slip); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,10 @@ import (
 // Follow stores the facts of an entry of the audit log, where people are notified of it, in the transaction that writes the entry.
 func Follow(tx *db.Tx, e audit.Entry) {
 	raw, _ := e.Details.(json.RawMessage)
-	var d struct{ Act, Kind, Sentence string }
+	var d struct {
+		Request        string `json:"act"`
+		Kind, Sentence string
+	}
 	if json.Unmarshal(raw, &d) != nil {
 		return
 	}
@@ -20,22 +23,22 @@ func Follow(tx *db.Tx, e audit.Entry) {
 	if event, is := ownEvents[e.Action]; is {
 		Write(tx, e.At, Fact{Event: event, Person: e.Person, Subject: e.ID, Lines: []string{"At " + e.At.UTC().Format("2 Jan 2006, 15:04") + " UTC from " + orUnknown(e.Origin)}})
 	}
-	if d.Act == "" {
+	if d.Request == "" {
 		return
 	}
 	if event, is := requestEvents[e.Action]; is {
-		Write(tx, e.At, Fact{Event: event, Subject: d.Act})
+		Write(tx, e.At, Fact{Event: event, Subject: d.Request})
 	}
 	if e.Action != d.Kind { // else the request was applied
 		return
 	}
-	Write(tx, e.At, Fact{Event: RequestApproved, Subject: d.Act})
+	Write(tx, e.At, Fact{Event: RequestApproved, Subject: d.Request})
 	switch event := appliedEvents[d.Kind]; event {
 	case "":
 	case RoleChanged:
-		Write(tx, e.At, Fact{Event: event, Subject: d.Act})
+		Write(tx, e.At, Fact{Event: event, Subject: d.Request})
 	default:
-		Write(tx, e.At, Fact{Event: event, Place: e.Tenant, Actor: e.Person, Subject: d.Act, Lines: []string{d.Sentence}})
+		Write(tx, e.At, Fact{Event: event, Place: e.Tenant, Actor: e.Person, Subject: d.Request, Lines: []string{d.Sentence}})
 	}
 }
 

@@ -2705,8 +2705,8 @@ func fieldTable(form string, t FieldTable) templ.Component {
 	})
 }
 
-// Act is a form of one button.
-func Act(action, text, class string, fields ...Field) templ.Component {
+// ActionButton is a form of one button.
+func ActionButton(action, text, class string, fields ...Field) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -69,7 +69,7 @@ func (s *store) agree(tx *db.Tx, e Exception) error {
 	if e.EndedAt.IsZero() {
 		return s.end(tx, []Exception{e}, EndedAgreed, "")
 	}
-	if _, err := tx.Exec(leaveSuspense, e.ID, string(EndedAgreed), e.Act); err != nil {
+	if _, err := tx.Exec(leaveSuspense, e.ID, string(EndedAgreed), e.Request); err != nil {
 		return err
 	}
 	t, err := transfer(e, ledger.Suspense, legAgreed)

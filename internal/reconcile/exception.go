@@ -21,7 +21,7 @@ type Exception struct {
 	OpenedAt  time.Time
 	EndedAt   time.Time // zero: it is open
 	Ending    Ending
-	Act       string // the change request that ended it
+	Request   string // the change request that ended it
 	Owner     string // id of the person who takes care of it
 	OwnerName string
 	Note      string
@@ -76,7 +76,7 @@ const (
 )
 
 func (e *Exception) scan(r *db.Row) error {
-	return r.Scan(&e.ID, &e.Source, &e.Kind, &e.Line, &e.Payment, &e.Amount, &e.Delta, &e.Reason, &e.At, &e.OpenedAt, &e.EndedAt, &e.Ending, &e.Act, &e.Owner, &e.OwnerName, &e.Note)
+	return r.Scan(&e.ID, &e.Source, &e.Kind, &e.Line, &e.Payment, &e.Amount, &e.Delta, &e.Reason, &e.At, &e.OpenedAt, &e.EndedAt, &e.Ending, &e.Request, &e.Owner, &e.OwnerName, &e.Note)
 }
 
 var insertExceptions = []db.Column[Exception]{

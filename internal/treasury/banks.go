@@ -247,10 +247,10 @@ func (t *Treasury) closable(tx *db.Tx, b Bank) error {
 
 // Slip identifies a deposit at a bank account.
 type Slip struct {
-	Bank   string
-	Number string // as typed
-	Amount money.Pesewas
-	Act    string // the change request that uses it
+	Bank    string
+	Number  string // as typed
+	Amount  money.Pesewas
+	Request string // the change request that uses it
 }
 
 // slipKey returns the canonical form of a slip's number: in capitals, without spaces, punctuation and leading zeros.
@@ -299,7 +299,7 @@ func slipIn(tx *db.Tx, bank, number string) (used UsedSlip, found bool, err erro
 	used.Bank = bank
 	err = tx.Query(selectSlip, []any{bank, slipKey(number)}, func(r *db.Row) error {
 		found = true
-		return r.Scan(&used.Number, &used.Amount, &used.Act, &used.At)
+		return r.Scan(&used.Number, &used.Amount, &used.Request, &used.At)
 	})
 	return used, found, err
 }
@@ -310,7 +310,7 @@ func (t *Treasury) UseSlip(tx *db.Tx, s Slip) error {
 	if err := CheckSlip(s.Number); err != nil {
 		return err
 	}
-	n, err := tx.Exec(insertSlip, s.Bank, slipKey(s.Number), s.Number, int64(s.Amount), s.Act, t.clock.Now())
+	n, err := tx.Exec(insertSlip, s.Bank, slipKey(s.Number), s.Number, int64(s.Amount), s.Request, t.clock.Now())
 	if err != nil || n == 1 {
 		return err
 	}

@@ -29,7 +29,7 @@ func (f *fixture) bank(name string) Bank {
 // deposit funds the tenant's wallet from a slip of a bank account.
 func (f *fixture) deposit(ctx context.Context, bank, slip string, amount money.Pesewas) error {
 	return f.FundFrom(ctx, f.tenant.ID, amount, bank, "paid in", "ama", func(tx *db.Tx) error {
-		return f.UseSlip(tx, Slip{Bank: bank, Number: slip, Amount: amount, Act: "act"})
+		return f.UseSlip(tx, Slip{Bank: bank, Number: slip, Amount: amount, Request: "act"})
 	})
 }
 

@@ -198,7 +198,7 @@ type auditExport struct {
 func (c *auditExport) Run(e *frame.Env) error {
 	common := frame.Common{Storage: c.Storage}
 	return common.With(e, func(o *frame.Opened) error {
-		err := o.Act(e.Ctx, audit.Entry{Action: "audit.export", Subject: "audit_log", Reason: c.Reason}, func(*db.Tx) (any, error) { return nil, nil })
+		err := o.Change(e.Ctx, audit.Entry{Action: "audit.export", Subject: "audit_log", Reason: c.Reason}, func(*db.Tx) (any, error) { return nil, nil })
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (c *contactsAddGroup) Run(e *frame.Env) error {
 		}
 		id := cmp.Or(c.ID, frame.NewID())
 		var g contacts.Group
-		err := o.Act(e.Ctx, audit.Entry{Action: "contacts.add_group", Tenant: c.Tenant, Subject: id}, func(tx *db.Tx) (any, error) {
+		err := o.Change(e.Ctx, audit.Entry{Action: "contacts.add_group", Tenant: c.Tenant, Subject: id}, func(tx *db.Tx) (any, error) {
 			var err error
 			g, err = o.Contacts().CreateGroup(tx, c.Tenant, id, c.Name)
 			return frame.WithChanges([]frame.Change{{What: "group", Before: "", After: g.Name}}), err
@@ -155,7 +155,7 @@ func (c *contactsImport) add(e *frame.Env, o *frame.Opened, rows *sheet.Table) e
 	}
 	show("", 0, 0)
 	entry := audit.Entry{Action: "contacts.import", Tenant: c.Tenant, Subject: view.group}
-	if audit := o.Act(e.Ctx, entry, func(*db.Tx) (any, error) {
+	if audit := o.Change(e.Ctx, entry, func(*db.Tx) (any, error) {
 		return map[string]any{"rows": view.Rows, "added": view.Added, "duplicates": view.Duplicates, "bad": len(view.Bad)}, nil
 	}); err == nil {
 		err = audit
@@ -233,7 +233,7 @@ func (c *contactsOptout) Run(e *frame.Env) error {
 			return err
 		}
 		entry := audit.Entry{Action: "contacts.optout", Tenant: c.Tenant, Reason: c.Reason}
-		err := o.Act(e.Ctx, entry, func(tx *db.Tx) (any, error) {
+		err := o.Change(e.Ctx, entry, func(tx *db.Tx) (any, error) {
 			o.Contacts().OptOut(tx, c.Tenant, c.Reason, numbers...)
 			return map[string]any{"numbers": masked(numbers)}, nil
 		})
@@ -263,7 +263,7 @@ func (c *contactsOptin) Run(e *frame.Env) error {
 			return err
 		}
 		entry := audit.Entry{Action: "contacts.optin", Tenant: c.Tenant, Reason: c.Reason}
-		err := o.Act(e.Ctx, entry, func(tx *db.Tx) (any, error) {
+		err := o.Change(e.Ctx, entry, func(tx *db.Tx) (any, error) {
 			was, err := o.Contacts().OptIn(tx, c.Tenant, numbers[0])
 			if err == nil && !was {
 				err = problem.New(problem.NotFound, "not_opted_out", "The number is not on the opt-out list")

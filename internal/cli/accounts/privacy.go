@@ -88,7 +88,7 @@ func (c *privacyErase) Run(e *frame.Env) error {
 	var done privacy.Erasure
 	if err := c.With(e, func(o *frame.Opened) error {
 		entry := audit.Entry{Action: "privacy.erase", Subject: numbers[0].Masked(), Reason: c.Reason}
-		if err := o.Act(e.Ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
+		if err := o.Change(e.Ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
 			return err
 		}
 		done, err = privacyOf(o).Erase(e.Ctx, numbers[0])

@@ -126,7 +126,7 @@ func (c *webhooksReplay) Run(e *frame.Env) error {
 		hooks := o.Webhooks(config.Secret{})
 		var done webhook.Replayed
 		entry := audit.Entry{Action: "webhook.replay", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
-		err := o.Act(e.Ctx, entry, func(tx *db.Tx) (details any, err error) {
+		err := o.Change(e.Ctx, entry, func(tx *db.Tx) (details any, err error) {
 			if c.Failed {
 				done, err = hooks.ReplayFailedIn(tx, c.Tenant, o.Clock.Now().Add(-c.Since), int(c.Limit))
 			} else {
@@ -172,7 +172,7 @@ func (c *webhooksSecret) Run(e *frame.Env) error {
 			return err
 		}
 		entry := audit.Entry{Action: "webhook.read_secret", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
-		if err := o.Act(e.Ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
+		if err := o.Change(e.Ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
 			return err
 		}
 		return c.show(e, o.Webhooks(secret), c.Tenant)

@@ -15,9 +15,9 @@ func NotNoted(e *Env) func(string, error) {
 	}
 }
 
-// Act applies a change of an operator in one transaction with its audit entry. The entry shows whether a transaction
+// Change applies a change of an operator in one transaction with its audit entry. The entry shows whether a transaction
 // with a lost answer was committed. work may run twice; its result becomes the details of the entry.
-func (o *Opened) Act(ctx context.Context, e audit.Entry, work func(*db.Tx) (details any, err error)) error {
+func (o *Opened) Change(ctx context.Context, e audit.Entry, work func(*db.Tx) (details any, err error)) error {
 	e.ID, e.Actor = NewID(), o.Actor
 	done := func(tx *db.Tx) (bool, error) { return o.Log.Landed(tx, e.Tenant, e.ID) }
 	return o.DB.WriteRecognising(ctx, done, func(tx *db.Tx) error {

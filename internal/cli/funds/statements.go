@@ -97,7 +97,7 @@ func (c *statementsImport) store(e *frame.Env, o *frame.Opened, file *sheet.File
 		return frame.PrintOne(e.Stdout, c.Output, importedColumns(), done.Statement)
 	}
 	s := done.Statement
-	if err := o.Act(e.Ctx, audit.Entry{Action: "statements.import", Subject: s.ID}, func(*db.Tx) (any, error) {
+	if err := o.Change(e.Ctx, audit.Entry{Action: "statements.import", Subject: s.ID}, func(*db.Tx) (any, error) {
 		return map[string]any{"source": s.Source, "file": s.FileName, "digest": s.Digest, "lines": s.Lines, "added": s.Added, "changed": s.Changed}, nil
 	}); err != nil {
 		return err

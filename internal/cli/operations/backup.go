@@ -115,7 +115,7 @@ func (c *backupCreate) Run(e *frame.Env) error {
 		entry := audit.Entry{Action: "backup.create", Subject: made.ID}
 		o := frame.Assemble(d, clock.Real())
 		o.Journal = audit.Journal{Folder: c.Data, Failed: frame.NotNoted(e)}
-		err = o.Act(e.Ctx, entry, func(tx *db.Tx) (any, error) {
+		err = o.Change(e.Ctx, entry, func(tx *db.Tx) (any, error) {
 			backup.Record(tx, made)
 			return map[string]any{"file": made.Path, "bytes": made.Bytes, "encrypted": made.Encrypted}, nil
 		})
@@ -154,7 +154,7 @@ func (c *backupRecord) Run(e *frame.Env) error {
 		return err
 	}
 	return c.With(e, func(o *frame.Opened) error {
-		err := o.Act(e.Ctx, audit.Entry{Action: "backup.record", Subject: made.ID}, func(tx *db.Tx) (any, error) {
+		err := o.Change(e.Ctx, audit.Entry{Action: "backup.record", Subject: made.ID}, func(tx *db.Tx) (any, error) {
 			backup.Record(tx, made)
 			return map[string]any{"file": made.Path, "made_at": made.MadeAt, "bytes": made.Bytes}, nil
 		})

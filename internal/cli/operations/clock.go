@@ -64,7 +64,7 @@ func (c *clockAccept) Run(e *frame.Env) error {
 		if err != nil {
 			return err
 		}
-		err = o.Act(e.Ctx, audit.Entry{Action: "clock.accept", Reason: reason}, func(tx *db.Tx) (any, error) {
+		err = o.Change(e.Ctx, audit.Entry{Action: "clock.accept", Reason: reason}, func(tx *db.Tx) (any, error) {
 			now := o.Clock.Now()
 			timekeeping.Accept(tx, now, newest, o.Actor, reason)
 			return map[string]any{"clock": now}, nil

@@ -43,7 +43,7 @@ type figuresRebuild struct {
 // Run counts the figures again. An interrupted run is completed by the servers.
 func (c *figuresRebuild) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
-		if err := o.Act(e.Ctx, audit.Entry{Action: "figures.rebuild", Reason: c.Reason}, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
+		if err := o.Change(e.Ctx, audit.Entry{Action: "figures.rebuild", Reason: c.Reason}, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
 			return err
 		}
 		if err := figures.New(o.DB, o.Clock).Rebuild(e.Ctx); err != nil {

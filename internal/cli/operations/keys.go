@@ -65,7 +65,7 @@ func (c *keysRotate) Run(e *frame.Env) error {
 			total += k.Total()
 		}
 		entry := audit.Entry{Action: "keys.rotate", Subject: ring.Active(), Reason: c.Reason}
-		if err := o.Act(e.Ctx, entry, func(*db.Tx) (any, error) {
+		if err := o.Change(e.Ctx, entry, func(*db.Tx) (any, error) {
 			return frame.WithChanges(nil, map[string]any{"to": ring.Active(), "to_seal": total}), nil
 		}); err != nil {
 			return err

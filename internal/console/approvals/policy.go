@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -65,7 +66,7 @@ func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, approver
 	f := page.Form{ID: "policy", Action: v.Base() + "/policy", Submit: "Request change", Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: id}, {Name: "kind", Label: "Kind of change", Value: kind},
 		{Name: "amount", Label: "From amount (GHS)", Value: amount, Max: 20, Required: true},
-		{Name: "checkers", Label: "Approvers", Value: approvers, Options: []page.Option{{Value: "1", Text: "1 approver"}, {Value: "2", Text: "2 approvers"}, {Value: "0", Text: "No approver"}, {Value: "-1", Text: "Remove this line"}}},
+		{Name: "approvers", Label: "Approvers", Value: approvers, Options: []page.Option{{Value: "1", Text: "1 approver"}, {Value: "2", Text: "2 approvers"}, {Value: "0", Text: "No approver"}, {Value: "-1", Text: "Remove this line"}}},
 		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true}}}
 	for name, does := range ps.Changes.Kinds(v.PersonSite()) {
 		f.Fields[1].Options = append(f.Fields[1].Options, page.Option{Value: name, Text: does})
@@ -105,6 +106,11 @@ func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error
 	return console.Answer{Title: "Approval policy", Body: policyBody(console.Grid(inForceColumns, inForce, nil), console.Grid(ps.lineColumns(v), lines, nil), v.Can(roles.ChangePolicy) && !v.Viewing, form)}, err
 }
 
+// approversOf returns the number of approvers of a form. A form that a person of the version before has open names it otherwise.
+func approversOf(v *console.Visit) string {
+	return cmp.Or(v.R.PostFormValue("approvers"), v.R.PostFormValue("checkers"))
+}
+
 // resumePolicy shows the form again with the entries from before the code.
 func (ps *Pages) resumePolicy(v *console.Visit) (console.Answer, error) {
 	form, err := ps.sentPolicyForm(v)
@@ -117,7 +123,7 @@ func (ps *Pages) resumePolicy(v *console.Visit) (console.Answer, error) {
 // sentPolicyForm is the form with the entries that were sent.
 func (ps *Pages) sentPolicyForm(v *console.Visit) (page.Form, error) {
 	value := v.R.PostFormValue
-	return ps.policyForm(v, value("id"), value("kind"), value("tenant"), value("amount"), value("checkers"), value("reason"))
+	return ps.policyForm(v, value("id"), value("kind"), value("tenant"), value("amount"), approversOf(v), value("reason"))
 }
 
 // setPolicy asks for another line.
@@ -128,7 +134,7 @@ func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
 	var request changes.Request
 	of, accountErr := v.AccountIn("tenant", value("tenant"))
 	amount, err := money.Parse(value("amount"))
-	approvers, countErr := strconv.Atoi(value("checkers"))
+	approvers, countErr := strconv.Atoi(approversOf(v))
 	switch {
 	case accountErr != nil:
 		err = accountErr
@@ -137,7 +143,7 @@ func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
 	case err != nil || amount < 0:
 		err = problem.Field("amount", "must be an amount that is not below zero, such as 1000.00")
 	case countErr != nil:
-		err = problem.Field("checkers", "must be one of the options")
+		err = problem.Field("approvers", "must be one of the options")
 	default:
 		l.Tenant, l.From, l.Approvers = of, amount, approvers
 		request, err = ps.Changes.SetPolicy(v.Ctx, By(v), value("id"), l, value("reason"))

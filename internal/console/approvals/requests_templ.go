@@ -149,7 +149,7 @@ func requestBody(a changes.Request, here string, m may, kept []madeOf, facts []p
 				return templ_7745c5c3_Err
 			}
 			for _, made := range kept {
-				templ_7745c5c3_Err = page.Act(here+made.path, made.button, "main").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.ActionButton(here+made.path, made.button, "main").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -193,7 +193,7 @@ func requestBody(a changes.Request, here string, m may, kept []madeOf, facts []p
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act(here+"/approve", "Approve and apply", "main", page.Field{Name: "digest", Value: a.Shown}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton(here+"/approve", "Approve and apply", "main", page.Field{Name: "digest", Value: a.Shown}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -207,13 +207,13 @@ func requestBody(a changes.Request, here string, m may, kept []madeOf, facts []p
 			}
 		}
 		if m.again {
-			templ_7745c5c3_Err = page.Act(here+"/do", "Apply now", "main", page.Field{Name: "digest", Value: a.Digest}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton(here+"/do", "Apply now", "main", page.Field{Name: "digest", Value: a.Digest}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if m.withdraw {
-			templ_7745c5c3_Err = page.Act(here+"/withdraw", "Withdraw request", "", page.Field{Name: "digest", Value: a.Digest}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton(here+"/withdraw", "Withdraw request", "", page.Field{Name: "digest", Value: a.Digest}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -30,7 +30,7 @@ func (ps *Pages) Routes(base string) []console.Route {
 
 // PolicyRoutes are the policy of a site.
 func (ps *Pages) PolicyRoutes(base string, more ...console.Input) []console.Route {
-	inputs := append([]console.Input{{Name: "id", Max: 36}, {Name: "kind", Max: 40}, {Name: "amount", Max: 20}, {Name: "checkers", Max: 2}, {Name: "reason", Max: 500}}, more...)
+	inputs := append([]console.Input{{Name: "id", Max: 36}, {Name: "kind", Max: 40}, {Name: "amount", Max: 20}, {Name: "approvers", Max: 2}, {Name: "checkers", Max: 2}, {Name: "reason", Max: 500}}, more...)
 	return []console.Route{{Method: http.MethodGet, Path: base + "/policy", Permission: roles.ReadChanges, Handle: ps.policyPage},
 		{Method: http.MethodPost, Path: base + "/policy", Permission: roles.ChangePolicy, Inputs: inputs, Handle: ps.setPolicy, Resume: ps.resumePolicy}}
 }

@@ -108,7 +108,7 @@ func (ps *Pages) draft(v *console.Visit, b batch.Batch, wrong error) (templ.Comp
 		if n.Rows[batch.RowBad] == 0 && n.Rows[batch.RowReady] > 0 && !b.LooksUp() || wrong != nil {
 			parts = append(parts, page.Panel("Request", page.Asking(requestForm(v, b, n, len(overlaps) > 0, wrong))))
 		}
-		parts = append(parts, page.Act(here(v, b)+"/discard", "Discard draft", "danger"))
+		parts = append(parts, page.ActionButton(here(v, b)+"/discard", "Discard draft", "danger"))
 	}
 	return stack(parts...), nil
 }
@@ -148,7 +148,7 @@ func (ps *Pages) overlaps(v *console.Visit, b batch.Batch, n batch.Counts) (part
 			page.Anchor(path(v)+"/"+o.ID, "Batch "+o.Name))
 	}
 	if len(parts) > 0 && v.Can(roles.RequestPayouts) && !v.Viewing {
-		parts = append(parts, page.Act(here(v, b)+"/new-rows", "Keep only new rows", "main"))
+		parts = append(parts, page.ActionButton(here(v, b)+"/new-rows", "Keep only new rows", "main"))
 	}
 	return parts, err
 }
@@ -263,10 +263,10 @@ func (ps *Pages) actions(v *console.Visit, b batch.Batch) templ.Component {
 	at := here(v, b)
 	switch b.Status {
 	case batch.Running:
-		return buttons(page.Act(at+"/pause", "Pause batch", ""))
+		return buttons(page.ActionButton(at+"/pause", "Pause batch", ""))
 	case batch.Paused:
-		return stack(page.Act(at+"/resume", "Resume batch", "main"), page.Asking(page.Form{ID: "cancel", Action: at + "/cancel", Submit: "Cancel remaining rows", Danger: true,
+		return stack(page.ActionButton(at+"/resume", "Resume batch", "main"), page.Asking(page.Form{ID: "cancel", Action: at + "/cancel", Submit: "Cancel remaining rows", Danger: true,
 			Fields: []page.Field{{Name: "reason", Label: "Reason", Max: 500, Required: true, Hint: "Enter the reason. The money of rows that were not sent goes back to the wallet."}}}))
 	}
-	return buttons(page.Act(at+"/retry", "Create draft from failed rows", ""), page.Act(at+"/copy", "Create draft from all rows", ""))
+	return buttons(page.ActionButton(at+"/retry", "Create draft from failed rows", ""), page.ActionButton(at+"/copy", "Create draft from all rows", ""))
 }

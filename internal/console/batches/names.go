@@ -60,7 +60,7 @@ func (ps *Pages) names(v *console.Visit, b batch.Batch, n batch.Counts) (templ.C
 		parts = append(parts, table)
 	}
 	if b.Status == batch.Draft && !b.LooksUp() && n.Names[batch.NameUnasked] > 0 && v.Can(roles.RequestPayouts) && !v.Viewing {
-		parts = append(parts, page.Act(here(v, b)+"/names", "Look up registered names", ""))
+		parts = append(parts, page.ActionButton(here(v, b)+"/names", "Look up registered names", ""))
 	}
 	if len(parts) == 0 {
 		return nil, nil

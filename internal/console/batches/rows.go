@@ -188,7 +188,7 @@ func (ps *Pages) askRow(v *console.Visit, b batch.Batch, r batch.Row, wrong erro
 		f = console.Faulty(f, wrong)
 	}
 	title := "Row " + strconv.Itoa(r.Line) + " of " + b.Name
-	return console.Answer{Title: title, Wrong: wrong != nil, Body: stack(page.Head(title, ""), page.Asking(f), page.Act(rowPath(v, b, r.Line)+"/drop", "Drop row", "danger"), page.Anchor(here(v, b), "Back to the batch"))}
+	return console.Answer{Title: title, Wrong: wrong != nil, Body: stack(page.Head(title, ""), page.Asking(f), page.ActionButton(rowPath(v, b, r.Line)+"/drop", "Drop row", "danger"), page.Anchor(here(v, b), "Back to the batch"))}
 }
 
 // mend saves a row, and shows it again where it still cannot be paid.

@@ -157,7 +157,7 @@ func handsetPage(v *console.Visit, b board, collectForm, money, live templ.Compo
 			return templ_7745c5c3_Err
 		}
 		for _, o := range simSteps {
-			templ_7745c5c3_Err = page.Act("/sim/clock", "+ "+o.Text, "", page.Field{Name: "seconds", Value: o.Value}, page.Field{Name: "h", Value: b.numbers}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton("/sim/clock", "+ "+o.Text, "", page.Field{Name: "seconds", Value: o.Value}, page.Field{Name: "h", Value: b.numbers}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -356,7 +356,7 @@ func handsetBoard(v *console.Visit, b board) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = page.Act("/sim/faults/clear", "Clear faults", "", page.Field{Name: "h", Value: b.numbers}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton("/sim/faults/clear", "Clear faults", "", page.Field{Name: "h", Value: b.numbers}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -56,7 +56,7 @@ func (ps *Pages) noticeList(v *console.Visit) (console.Answer, error) {
 	l.Grid = console.Grid(noticeColumns(), list, nil)
 	notes := ps.channelNotes(health)
 	if slices.Contains(ps.Notices.Channels(), notice.Hook) {
-		notes = append(notes, page.Act("/ops/notices/test", "Send test notice to the hook", "quiet"))
+		notes = append(notes, page.ActionButton("/ops/notices/test", "Send test notice to the hook", "quiet"))
 	}
 	return console.Answer{Title: l.Title, Body: page.Join(append(notes, page.Listing(l))...)}, nil
 }

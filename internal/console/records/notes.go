@@ -89,9 +89,9 @@ func Assignment(v *console.Visit, p book.Payment, o book.Owner, list bool) templ
 	case !v.Can(roles.NotePayments):
 		return templ.NopComponent
 	case o.Person != "":
-		return page.Act(here+"/release", "Release", "", append(fields, page.Field{Name: "owner", Value: o.Person})...)
+		return page.ActionButton(here+"/release", "Release", "", append(fields, page.Field{Name: "owner", Value: o.Person})...)
 	case !p.EscalatedAt.IsZero():
-		return page.Act(here+"/take", "Assign to me", "", fields...)
+		return page.ActionButton(here+"/take", "Assign to me", "", fields...)
 	}
 	return templ.NopComponent
 }

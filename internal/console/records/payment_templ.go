@@ -138,7 +138,7 @@ func storyPage(v *console.Visit, s story) templ.Component {
 			}
 		}
 		if s.mayAsk(v) {
-			templ_7745c5c3_Err = page.Act(s.base+"/payments/"+s.payment.ID+"/ask", "Query provider now", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton(s.base+"/payments/"+s.payment.ID+"/ask", "Query provider now", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -189,7 +189,7 @@ func storyPage(v *console.Visit, s story) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if s.mayReveal(v) {
-			templ_7745c5c3_Err = page.Act(s.base+"/payments/"+s.payment.ID+"/number", "Show full number", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton(s.base+"/payments/"+s.payment.ID+"/number", "Show full number", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -330,7 +330,7 @@ func webhookOf(v *console.Visit, s story, d delivered) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act(s.base+"/payments/"+s.payment.ID+"/webhooks/"+d.ID+"/replay", "Resend webhook", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton(s.base+"/payments/"+s.payment.ID+"/webhooks/"+d.ID+"/replay", "Resend webhook", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

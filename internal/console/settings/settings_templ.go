@@ -190,7 +190,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act(a.base+"/secret/reveal", "Show webhook secret", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.ActionButton(a.base+"/secret/reveal", "Show webhook secret", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

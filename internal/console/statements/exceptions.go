@@ -268,8 +268,8 @@ func exceptionFacts(e reconcile.Exception, now time.Time) []page.Fact {
 	} else {
 		list = append(list, page.Fact{Name: "Ended", Value: page.Time(e.EndedAt)}, page.Fact{Name: "How", Value: page.Text(endingTexts[e.Ending])})
 	}
-	if e.Act != "" {
-		list = append(list, page.Fact{Name: "Request", Value: page.Anchor("/ops/acts/"+e.Act, "Open the request")})
+	if e.Request != "" {
+		list = append(list, page.Fact{Name: "Request", Value: page.Anchor("/ops/acts/"+e.Request, "Open the request")})
 	}
 	if e.OwnerName != "" {
 		list = append(list, page.Fact{Name: "Owner", Value: page.Text(e.OwnerName)})
@@ -354,7 +354,7 @@ func (ps *Pages) ours(v *console.Visit, e reconcile.Exception) (templ.Component,
 	}
 	parts := []templ.Component{page.Facts(facts)}
 	if e.EndedAt.IsZero() && v.Can(roles.ReadPayments) {
-		parts = append(parts, page.Act("/ops/payments/"+p.ID+"/ask", "Ask the provider now", ""))
+		parts = append(parts, page.ActionButton("/ops/payments/"+p.ID+"/ask", "Ask the provider now", ""))
 	}
 	return page.Panel(title, page.Join(parts...)), nil
 }
@@ -376,9 +376,9 @@ func answerOf(p book.Payment) string {
 func (ps *Pages) care(v *console.Visit, e reconcile.Exception, wrong error) (parts []templ.Component) {
 	here := exceptionsPage + "/" + e.ID
 	if e.Owner != v.Who.Person.ID || e.Owner == "" {
-		parts = append(parts, page.Act(here+"/own", "Assign to me", "main"))
+		parts = append(parts, page.ActionButton(here+"/own", "Assign to me", "main"))
 	} else {
-		parts = append(parts, page.Act(here+"/leave", "Remove my assignment", ""))
+		parts = append(parts, page.ActionButton(here+"/leave", "Remove my assignment", ""))
 	}
 	note := page.Form{ID: "note", Action: here + "/note", Submit: "Save note", Fields: []page.Field{{Name: "note", Label: "Note", Value: v.Given("note", e.Note), Max: 500}}}
 	undo := page.Form{ID: "undo", Action: here + "/undo", Submit: "Undo match", Danger: true,

@@ -126,7 +126,7 @@ func (ps *Pages) mapping(d reconcile.Draft, r *reconcile.Reading, answers reconc
 	} else if wrong != nil {
 		parts = append(parts, page.Note(page.Bad, "The file cannot be read", console.Sentence(refusal(wrong))))
 	}
-	parts = append(parts, page.Act(base+"/drafts/"+d.ID+"/discard", "Discard the file", "danger"))
+	parts = append(parts, page.ActionButton(base+"/drafts/"+d.ID+"/discard", "Discard the file", "danger"))
 	return console.Answer{Title: title, Wrong: wrong != nil, Body: page.Join(parts...)}
 }
 

@@ -139,11 +139,11 @@ func (ps *Pages) day(v *console.Visit) (console.Answer, error) {
 	d.moves = console.Grid(moveColumns, movesOf(f.Accounts), func(m accountMove) string { return rowsOf(mode, m.Day, m.Day, m.account.ID) })
 	d.exceptions = console.Grid(exceptionColumns, exceptionsOf(f.Accounts), nil)
 	d.late = console.Grid(lateColumns, f.LateLines, func(l reconcile.LateLine) string { return "/ops/statements/" + l.Statement })
-	d.reopenings = console.Grid(reopenedColumns, f.Reopened, func(r closing.Reopened) string { return "/ops/acts/" + r.Act })
+	d.reopenings = console.Grid(reopenedColumns, f.Reopened, func(r closing.Reopened) string { return "/ops/acts/" + r.Request })
 	of := query("mode", string(mode), "day", day.String())
 	switch {
 	case f.Closed.Revision > 0:
-		d.actions = append([]page.Link{{Href: "/ops/acts/" + f.Closed.Act, Text: "See signatures"}}, v.Actions(roles.ChangeTreasury, page.Link{Href: "/ops/days/reopen?" + of, Text: "Reopen day"})...)
+		d.actions = append([]page.Link{{Href: "/ops/acts/" + f.Closed.Request, Text: "See signatures"}}, v.Actions(roles.ChangeTreasury, page.Link{Href: "/ops/days/reopen?" + of, Text: "Reopen day"})...)
 	default:
 		d.actions = v.Actions(roles.ChangeTreasury, page.Link{Href: "/ops/days/close?" + of, Text: "Close day"},
 			page.Link{Href: "/ops/days/statement?" + of + "&" + query("balances", blanks(f.Accounts)), Text: "Enter statements"}, page.Link{Href: "/ops/days/exception?" + of, Text: "Add exception"})
