@@ -31,6 +31,19 @@ type maker struct {
 	made     Made
 }
 
+// Made describes the result.
+type Made struct {
+	Folder    string
+	From, To  time.Time // of the history
+	Payments  int       // that were asked for
+	Failing   int       // of them those that the customer or the provider ends
+	Stuck     int       // payouts whose outcome is unknown
+	Campaigns int
+	OTPs      int // one-time passwords
+	Webhooks  int // that were received
+	InReview  int // sender IDs
+}
+
 // How closely time passes: second by second while requests are being settled, then in strides, so that retries have
 // plausible times.
 const (
@@ -63,9 +76,6 @@ func (m *maker) rest(ctx context.Context) error {
 	m.busy = m.clock.Now().Add(busyFor)
 	return m.app.Quiet(ctx)
 }
-
-// maxAnswer bounds an answer in bytes.
-const maxAnswer = 1 << 20
 
 // call makes one request and reads its answer, which must be a success.
 func call(ctx context.Context, method, url, key string, body, into any) error {

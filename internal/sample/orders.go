@@ -12,6 +12,12 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
+// step is something that happens at a time.
+type step struct {
+	at time.Time
+	do func(ctx context.Context) error
+}
+
 // ending is how a payment ends. Only a collection can be declined or get a wrong PIN; any other kind fails instead.
 type ending int
 

@@ -13,12 +13,6 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// step is something that happens at a time.
-type step struct {
-	at time.Time
-	do func(ctx context.Context) error
-}
-
 // paymentsADay is about how many payments both shops have on an ordinary day, and failing how many of a hundred end
 // without success.
 const (

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// maxAnswer bounds an answer in bytes.
+const maxAnswer = 1 << 20
+
 // receiver receives the shops' webhooks while a sample is made. Now and then it answers like a server during a
 // restart. An address that a shop no longer uses answers 404 for ever.
 type receiver struct {

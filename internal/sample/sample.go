@@ -6,6 +6,17 @@
 //
 // Events and their times are drawn from a seed before the first request (plan.go). So the same seed and last day make
 // the same history; ids and measured times differ. The package knows no table.
+//
+// Files, each above those that it uses:
+//
+//	sample.go    the folder, made whole or not at all
+//	opening.go   the shops on the first morning
+//	plan.go      what happens when
+//	orders.go    requests of the shops, and their endings
+//	maker.go     time that passes, and requests to the server
+//	operator.go  the changes of operators
+//	receiver.go  webhooks received
+//	shop.go      the shops and their customers
 package sample
 
 import (
@@ -41,19 +52,6 @@ type Options struct {
 	Version string        // of the program
 	// Progress receives the progress of the history; it may be nil.
 	Progress func(done, total time.Duration)
-}
-
-// Made describes the result.
-type Made struct {
-	Folder    string
-	From, To  time.Time // of the history
-	Payments  int       // that were asked for
-	Failing   int       // of them those that the customer or the provider ends
-	Stuck     int       // payouts whose outcome is unknown
-	Campaigns int
-	OTPs      int // one-time passwords
-	Webhooks  int // that were received
-	InReview  int // sender IDs
 }
 
 // making is the name of the folder until it is complete.

@@ -17,17 +17,11 @@ import (
 // The packages in which no files need each other. The opening prose lists their files from the top down.
 var oneWay = []string{"internal/api", "internal/batch", "internal/changes", "internal/cli/accounts", "internal/cli/frame", "internal/cli/funds",
 	"internal/cli/operations", "internal/identity", "internal/jobs", "internal/messaging", "internal/messaging/delivery", "internal/messaging/otp",
-	"internal/payments", "internal/payments/book", "internal/reconcile", "internal/route", "internal/sim", "internal/sim/hubtel",
+	"internal/notice", "internal/payments", "internal/payments/book", "internal/reconcile", "internal/route", "internal/sample", "internal/sim", "internal/sim/hubtel",
 	"internal/sim/mtn", "internal/sim/paystack", "internal/sim/smsc"}
 
-// In other packages above largeLines no cycle of files has more than mostInCycle. The listed packages had larger
-// cycles when this rule was added. Their figures may only decrease.
-const (
-	largeLines  = 2000
-	mostInCycle = 5
-)
-
-var largestCycle = map[string]int{}
+// In every other package no cycle of files has more than mostInCycle.
+const mostInCycle = 5
 
 // fileGraph lists for each file of a package the other files whose declarations it uses.
 func fileGraph(set *token.FileSet, files []*ast.File) map[string]map[string]bool {
@@ -156,7 +150,7 @@ func TestFiles_needEachOtherOneWay(t *testing.T) {
 	}
 	packages := byPackage(sources(t))
 	for _, dir := range oneWay {
-		graph, prose, _ := production(packages[dir])
+		graph, prose := production(packages[dir])
 		if files := knot(graph); len(files) > 0 {
 			t.Errorf("%s: these files need each other: %s", dir, strings.Join(files, " "))
 		}
@@ -166,44 +160,28 @@ func TestFiles_needEachOtherOneWay(t *testing.T) {
 	}
 }
 
-// production returns the graph, the opening prose and the lines of a package without its tests.
-func production(sources []source) (graph map[string]map[string]bool, prose string, lines int) {
+// production returns the graph and the opening prose of a package without its tests.
+func production(sources []source) (graph map[string]map[string]bool, prose string) {
 	var files []*ast.File
 	var set *token.FileSet
 	for _, s := range sources {
 		if !s.test {
-			files, set, prose, lines = append(files, s.file), s.set, prose+s.file.Doc.Text(), lines+s.lines
+			files, set, prose = append(files, s.file), s.set, prose+s.file.Doc.Text()
 		}
 	}
-	return fileGraph(set, files), prose, lines
+	return fileGraph(set, files), prose
 }
 
-// TestCycles_onlyShrink holds the largest cycle of files in every large package.
-func TestCycles_onlyShrink(t *testing.T) {
+// TestCycles_areSmall holds the largest cycle of files in every package.
+func TestCycles_areSmall(t *testing.T) {
 	sample := map[string]map[string]bool{"a": {"b": true}, "b": {"c": true}, "c": {"a": true, "d": true}, "d": {"e": true}, "e": {"d": true}, "f": {"a": true}}
 	if got := fmt.Sprint(cycle(sample)); got != "[a b c]" {
 		t.Fatalf("the largest cycle of the sample is %s", got)
 	}
-	seen := map[string]bool{}
 	for dir, files := range byPackage(sources(t)) {
-		graph, _, lines := production(files)
-		most, listed := largestCycle[dir]
-		if lines < largeLines && !listed {
-			continue
-		}
-		seen[dir] = true
-		switch now := cycle(graph); {
-		case listed && len(now) < most && len(now) <= mostInCycle:
-			t.Errorf("%s: its largest cycle has %d files now: take it out of largestCycle", dir, len(now))
-		case listed && len(now) < most:
-			t.Errorf("%s: its largest cycle has %d files now: write that into largestCycle", dir, len(now))
-		case len(now) > max(most, mostInCycle):
-			t.Errorf("%s: a cycle has %d files, at most %d may: %s", dir, len(now), max(most, mostInCycle), strings.Join(now, " "))
-		}
-	}
-	for dir := range largestCycle {
-		if !seen[dir] {
-			t.Errorf("%s is no package: take it out of largestCycle", dir)
+		graph, _ := production(files)
+		if now := cycle(graph); len(now) > mostInCycle {
+			t.Errorf("%s: a cycle has %d files, at most %d may: %s", dir, len(now), mostInCycle, strings.Join(now, " "))
 		}
 	}
 }
