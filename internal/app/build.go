@@ -203,9 +203,11 @@ func (a *App) buildParts(ctx context.Context) error {
 			return a.changes.HoldPayout(ctx, by, pay)
 		},
 	})
-	a.statements = statement.New(a.ledger, a.payments.Reader, a.tenants)
+	a.statements = statement.New(a.db, a.ledger, a.payments.Reader, a.tenants)
 	a.figures = figures.New(a.db, a.clock)
 	a.jobs.Periodic("figures", figures.Every, a.figures.Sum)
+	a.jobs.Periodic("ledger-hours", ledger.SumEvery, a.ledger.SumHours)
+	a.jobs.Periodic("statement-blocks", statement.SumEvery, a.statements.SumBlocks)
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes, Lookups: a.lookups,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, Answers: idempotency.NewAnswers(a.db, a.clock)})

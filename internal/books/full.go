@@ -35,6 +35,7 @@ const (
 	stageLists     stage = "lists"
 	stageBatches   stage = "batches"
 	stageTransfers stage = "transfers"
+	stageHours     stage = "hours"
 	stageEnd       stage = "accounts"
 )
 
@@ -138,12 +139,18 @@ func (b *Books) step(ctx context.Context, c *check) (ended bool, err error) {
 				return err
 			}
 			c.reached(position, whole, stageTransfers)
+		case stageHours:
+			position, whole, err := ledger.CheckHour(tx, c.position, c.found[Ledger])
+			if err != nil {
+				return err
+			}
+			c.reached(position, whole, stageEnd)
 		default:
 			whole, err := c.proof.Extend(tx, last, c.found[Ledger], func(subjects []string) error { return book.CheckClearing(tx, subjects, c.found[Payments]) })
 			if err != nil {
 				return err
 			}
-			c.reached("", whole, stageEnd)
+			c.reached("", whole, stageHours)
 		}
 		return nil
 	})

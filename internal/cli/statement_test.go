@@ -23,7 +23,7 @@ func TestStatement_sampleTies(t *testing.T) {
 	c := clock.Real()
 	l := ledger.New(w.db, c, "test")
 	tenants := tenant.New(w.db, l, c)
-	r := statement.New(l, book.NewReader(w.db, l, c), tenants)
+	r := statement.New(w.db, l, book.NewReader(w.db, l, c), tenants)
 	all, err := tenants.List(t.Context(), "", 100)
 	if err != nil || len(all) < 2 {
 		t.Fatalf("%d accounts, %v", len(all), err)

@@ -124,6 +124,15 @@ func (l *Ledger) Check(ctx context.Context) (report Report, err error) {
 			return report, err
 		}
 	}
+	for position, whole := "", false; !whole; {
+		err := l.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
+			position, whole, err = CheckHour(tx, position, &report.Findings)
+			return err
+		})
+		if err != nil {
+			return report, err
+		}
+	}
 	var differ []Key
 	err = l.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
 		differ, err = closeIn(tx, all, &report)

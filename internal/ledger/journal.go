@@ -1,7 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,15 +40,31 @@ type Motion struct {
 	Count   int64
 }
 
-var sqlMotions = `SELECT account, kind, CAST(sum(moved_in) AS INTEGER), CAST(sum(moved_out) AS INTEGER), count(*) FROM (
-	SELECT ` + classOf("to_account") + ` AS account, kind, amount AS moved_in, 0 AS moved_out FROM transfers WHERE at >= $2 AND at < $3 AND asset = $1
-	UNION ALL SELECT ` + classOf("from_account") + `, kind, 0, amount FROM transfers WHERE at >= $2 AND at < $3 AND asset = $1
-) AS m GROUP BY account, kind ORDER BY account, kind`
+// sqlMovements has the movements of a divided period: its transfers, a row for each side, and the sums of its whole hours.
+var sqlMovements = movedBetween("$2", "$3") + ` UNION ALL ` + movedBetween("$4", "$5") + `
+	UNION ALL SELECT account, kind, moved_in, moved_out, n FROM ledger_hours WHERE asset = $1 AND at >= $3 AND at < $4`
 
-// Motions sums the movements of an asset with from <= at < to, by account and kind. It may read many transfers, so
-// call it within ReadWhole.
+func movedBetween(from, to string) string {
+	const where = ` FROM transfers WHERE asset = $1 AND at >= `
+	return `SELECT ` + classOf("to_account") + ` AS account, kind, amount AS moved_in, 0 AS moved_out, 1 AS n` + where + from + ` AND at < ` + to + `
+	UNION ALL SELECT ` + classOf("from_account") + `, kind, 0, amount, 1` + where + from + ` AND at < ` + to
+}
+
+var sqlMotions = `SELECT account, kind, CAST(sum(moved_in) AS INTEGER), CAST(sum(moved_out) AS INTEGER), CAST(sum(n) AS INTEGER) FROM (` + sqlMovements + `) AS m
+GROUP BY account, kind ORDER BY account, kind`
+
+// Motions sums the movements of an asset with from <= at < to, by account and kind. It reads the sums of whole hours and the transfers of
+// the rest: call it within ReadWhole.
 func Motions(tx *db.Tx, asset Asset, from, to time.Time) (list []Motion, err error) {
-	err = tx.Query(sqlMotions, []any{asset, from, to}, func(r *db.Row) error {
+	d, err := divide(tx, db.Micros(from), db.Micros(to))
+	if err != nil {
+		return nil, err
+	}
+	return motions(tx, asset, d)
+}
+
+func motions(tx *db.Tx, asset Asset, d divided) (list []Motion, err error) {
+	err = tx.Query(sqlMotions, d.args(asset), func(r *db.Row) error {
 		var m Motion
 		err := r.Scan(&m.Account, &m.Kind, &m.In, &m.Out, &m.Count)
 		list = append(list, m)
@@ -57,15 +76,18 @@ func Motions(tx *db.Tx, asset Asset, from, to time.Time) (list []Motion, err err
 var sqlBalancesBefore = `SELECT account, CAST(sum(balance) AS INTEGER) FROM (
 	SELECT 'wallet:*' AS account, balance FROM wallets WHERE asset = $1
 	UNION ALL SELECT ` + classOf("id") + `, balance FROM shards WHERE asset = $1
-	UNION ALL SELECT ` + classOf("to_account") + `, -amount FROM transfers WHERE at >= $2 AND asset = $1
-	UNION ALL SELECT ` + classOf("from_account") + `, amount FROM transfers WHERE at >= $2 AND asset = $1
+	UNION ALL SELECT account, moved_out - moved_in FROM (` + sqlMovements + `) AS m
 ) AS b GROUP BY account ORDER BY account`
 
-// BalancesBefore returns the balances of an asset before a time, by account or class of accounts. It subtracts the
-// transfers since then from the current balances. One statement reads both, so they agree. The asset must be money.
+// BalancesBefore returns the balances of an asset before a time, by account or class of accounts: those of now without the movements since
+// then. Call it within ReadWhole. The asset must be money.
 func BalancesBefore(tx *db.Tx, asset Asset, at time.Time) (map[AccountID]int64, error) {
+	d, err := divide(tx, db.Micros(at), math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
 	balances := map[AccountID]int64{}
-	err := tx.Query(sqlBalancesBefore, []any{asset, at}, func(r *db.Row) error {
+	err = tx.Query(sqlBalancesBefore, d.args(asset), func(r *db.Row) error {
 		var id AccountID
 		var balance int64
 		err := r.Scan(&id, &balance)
@@ -84,8 +106,10 @@ type Span struct {
 
 // match returns the prefix that the accounts of the span share. size is the number of bytes of an account to compare
 // with the prefix.
-func (s Span) match() (beginning string, size int64) {
-	text := string(s.Account)
+func (s Span) match() (beginning string, size int64) { return matching(s.Account) }
+
+func matching(id AccountID) (beginning string, size int64) {
+	text := string(id)
 	if class, is := strings.CutSuffix(text, "*"); is {
 		return class, int64(len(class))
 	}
@@ -95,39 +119,127 @@ func (s Span) match() (beginning string, size int64) {
 // maxAccount is a number of bytes that no account exceeds.
 const maxAccount = 1000
 
-const (
-	sqlJournal = `SELECT amount, at, asset, subject, leg, kind, from_account, to_account FROM transfers
+const sqlJournal = `SELECT amount, at, asset, subject, leg, kind, from_account, to_account FROM transfers
 WHERE at >= $2 AND at < $3 AND asset = $1 AND (at > $2 OR subject > $4 OR subject = $4 AND leg > $5)
 	AND ($6 = '' OR substr(from_account, 1, $7) = $6 OR substr(to_account, 1, $7) = $6)
 ORDER BY at, subject, leg LIMIT $8`
-	sqlJournalCount = `SELECT count(*) FROM transfers WHERE at >= $2 AND at < $3 AND asset = $1`
-)
 
-// Journal reads at most limit transfers of a span in the order of time. after is the last transfer of the previous
-// page, or nil for the first page.
+var sqlJournalSize = `SELECT CAST(COALESCE(sum(n), 0) AS INTEGER) FROM (` + sqlMovements + `) AS m`
+
+// Journal reads at most limit transfers of a span in the order of time. after is the last transfer of the page before; nil begins. Of the
+// transfers of one account or class it reads the hours in which the account moved.
 func (l *Ledger) Journal(ctx context.Context, s Span, after *Transfer, limit int) (list []Transfer, err error) {
-	from, subject, leg := s.From, "", ""
+	from := Transfer{At: s.From}
 	if after != nil {
-		from, subject, leg = after.At, after.Subject, after.Leg
+		from = *after
 	}
-	beginning, size := s.match()
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sqlJournal, []any{s.Asset, from, s.To, subject, leg, beginning, size, limit}, func(r *db.Row) error {
-			var t Transfer
-			err := r.Scan(&t.Amount, &t.At, &t.Asset, &t.Subject, &t.Leg, &t.Kind, &t.From, &t.To)
-			list = append(list, t)
+	err = l.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
+		if s.Account.Floored() && !strings.HasSuffix(string(s.Account), "*") {
+			list, err = journalOfWallet(tx, s, from, limit)
 			return err
-		})
+		}
+		parts, err := s.parts(tx, db.Micros(from.At))
+		list = nil
+		for _, part := range parts {
+			if err != nil || len(list) == limit {
+				break
+			}
+			cursor := Transfer{}
+			if part[0] == db.Micros(from.At) {
+				cursor = from
+			}
+			err = s.between(tx, part, cursor, limit-len(list), &list)
+		}
+		return err
 	})
 	return list, err
 }
 
-// JournalSize counts the transfers of a span. It ignores Account.
-func (l *Ledger) JournalSize(ctx context.Context, s Span) (n int64, err error) {
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(sqlJournalCount, []any{s.Asset, s.From, s.To}, &n)
+// between reads transfers of a part of the span. after has the time of its beginning, or is zero.
+func (s Span) between(tx *db.Tx, part [2]int64, after Transfer, limit int, list *[]Transfer) error {
+	beginning, size := s.match()
+	return tx.Query(sqlJournal, []any{s.Asset, part[0], part[1], after.Subject, after.Leg, beginning, size, limit}, appendTransfer(list))
+}
+
+func appendTransfer(list *[]Transfer) func(*db.Row) error {
+	return func(r *db.Row) error {
+		var t Transfer
+		err := r.Scan(&t.Amount, &t.At, &t.Asset, &t.Subject, &t.Leg, &t.Kind, &t.From, &t.To)
+		*list = append(*list, t)
+		return err
+	}
+}
+
+// parts returns the beginnings and ends of the parts of the span, from a time on, in which its account moved.
+func (s Span) parts(tx *db.Tx, from int64) (parts [][2]int64, err error) {
+	d, err := divide(tx, from, db.Micros(s.To))
+	if err != nil || s.Account == "" || d.first == d.last {
+		return [][2]int64{{d.from, d.to}}, err
+	}
+	beginning, size := matching(s.Account.Class())
+	if strings.HasSuffix(string(s.Account), "*") {
+		beginning, size = s.match()
+	}
+	parts = append(parts, [2]int64{d.from, d.first})
+	err = tx.Query(sqlHoursOf, []any{s.Asset, d.first, d.last, beginning, size}, func(r *db.Row) error {
+		var hour int64
+		err := r.Scan(&hour)
+		parts = append(parts, [2]int64{hour, hour + hourLong})
 		return err
 	})
-	return n, err
+	return append(parts, [2]int64{d.last, d.to}), err
+}
+
+const sqlWalletJournal = `SELECT amount, at, asset, subject, leg, kind, from_account, to_account FROM transfers WHERE wallet = $1 AND sequence >= $2 AND sequence < $3`
+
+// journalOfWallet reads the journal of one wallet by the numbers of its transfers, whose times never go back.
+func journalOfWallet(tx *db.Tx, s Span, after Transfer, limit int) ([]Transfer, error) {
+	var last int64
+	found, err := tx.One(sqlLastLine, []any{s.Account, s.Asset}, &last)
+	if err != nil || !found {
+		return nil, err
+	}
+	first, err := firstAt(tx, s.Account, last, after.At)
+	if err != nil {
+		return nil, err
+	}
+	end, err := firstAt(tx, s.Account, last, s.To)
+	if err != nil {
+		return nil, err
+	}
+	// Transfers of one time have no order among their numbers: more are read until the last time is whole.
+	for size := int64(limit); ; size *= 2 {
+		var list []Transfer
+		until := min(end, first+size)
+		if err := tx.Query(sqlWalletJournal, []any{s.Account, first, until}, appendTransfer(&list)); err != nil {
+			return nil, err
+		}
+		slices.SortFunc(list, Transfer.compare)
+		if until < end && len(list) > 0 {
+			newest := list[len(list)-1].At
+			list = slices.DeleteFunc(list, func(t Transfer) bool { return t.At.Equal(newest) })
+		}
+		list = slices.DeleteFunc(list, func(t Transfer) bool { return after.Subject != "" && t.compare(after) <= 0 })
+		if len(list) >= limit || until >= end {
+			return list[:min(limit, len(list))], nil
+		}
+	}
+}
+
+// compare orders transfers as the journal does.
+func (t Transfer) compare(other Transfer) int {
+	return cmp.Or(t.At.Compare(other.At), cmp.Compare(t.Subject, other.Subject), cmp.Compare(t.Leg, other.Leg))
+}
+
+// JournalSize counts the transfers of a span. It ignores Account.
+func (l *Ledger) JournalSize(ctx context.Context, s Span) (n int64, err error) {
+	err = l.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
+		d, err := divide(tx, db.Micros(s.From), db.Micros(s.To))
+		if err != nil {
+			return err
+		}
+		_, err = tx.One(sqlJournalSize, d.args(s.Asset), &n)
+		return err
+	})
+	return n / 2, err // each has two sides
 }

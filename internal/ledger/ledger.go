@@ -17,6 +17,7 @@
 //	proof.go      the checked part of the ledger, which grows in sets
 //	statement.go  the transfers of a wallet between two times
 //	journal.go    transfers and sums of a period
+//	hours.go      the stored sums of hours
 //	words.go      amounts of an asset as text
 //	ledger.go     accounts, transfers and balances
 package ledger

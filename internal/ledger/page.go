@@ -252,6 +252,7 @@ func (p *Page) Post() {
 		return
 	}
 	db.Insert(p.tx, "transfers", transferColumns, p.transfers)
+	p.takeHoursBack()
 	var moved []*wallet
 	for _, w := range p.wallets {
 		if w.sequence != w.was {

@@ -69,6 +69,18 @@ func (l *Ledger) Stretch(ctx context.Context, key Key, from, to time.Time) (s St
 	return s, err
 }
 
+// StretchOf is the stretch of the transfers first <= number < end, which must exist.
+func (l *Ledger) StretchOf(ctx context.Context, key Key, first, end int64) (s Stretch, err error) {
+	err = l.db.Read(ctx, func(tx *db.Tx) (err error) {
+		s = Stretch{Key: key, First: first, End: end}
+		if s.Opening, err = balanceAfter(tx, key.ID, first-1); err == nil {
+			s.Closing, err = balanceAfter(tx, key.ID, end-1)
+		}
+		return err
+	})
+	return s, err
+}
+
 // Lines reads size transfers of a stretch after the first skip, oldest first.
 func (l *Ledger) Lines(ctx context.Context, s Stretch, skip int64, size int) (lines []Line, err error) {
 	first := s.First + skip

@@ -5,7 +5,7 @@
 // line for its amount and one for its charges. Totals are summed from the same lines, and Summary reports a line
 // whose balance does not follow from the line before.
 //
-// Files: statement.go (a period and its summary), entry.go (the types of movements), columns.go (files).
+// Files: blocks.go (stored sums of movements), statement.go (a period and its summary), entry.go (the types of movements), columns.go (files).
 package statement
 
 import (
@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
@@ -24,6 +25,7 @@ import (
 
 // Reader reads statements. It is safe for concurrent use.
 type Reader struct {
+	db       *db.DB
 	ledger   *ledger.Ledger
 	payments *book.Reader
 	tenants  *tenant.Store
@@ -34,8 +36,8 @@ type Reader struct {
 func (r *Reader) Faults() uint64 { return r.faults.Load() }
 
 // New returns a Reader.
-func New(l *ledger.Ledger, p *book.Reader, t *tenant.Store) *Reader {
-	return &Reader{ledger: l, payments: p, tenants: t}
+func New(d *db.DB, l *ledger.Ledger, p *book.Reader, t *tenant.Store) *Reader {
+	return &Reader{db: d, ledger: l, payments: p, tenants: t}
 }
 
 // Statement is a period of one wallet or credits account. Later movements of the account do not change it.
@@ -80,42 +82,78 @@ type Summary struct {
 func (s Summary) Fees() money.Pesewas { return s.Charged - s.Returned + s.Deducted }
 
 // Summarize sums a whole statement. It reads a limited number of movements at a time.
-func (r *Reader) Summarize(ctx context.Context, s Statement) (sum Summary, err error) {
-	type key struct {
-		kind    Type
-		channel string
-	}
-	totals := map[key]*Total{}
-	balance := s.Opening
-	err = r.Each(ctx, s, func(e Entry) error {
-		if balance += e.Change; balance != e.Balance && sum.Problem == "" {
-			sum.Problem = fmt.Sprintf("The balance after movement %d is %s, and should be %s.", e.Number, s.Asset.Text(e.Balance), s.Asset.Text(balance))
-		}
-		balance = e.Balance
-		t := totals[key{e.Type, e.Channel}]
-		if t == nil {
-			t = &Total{Type: e.Type, Channel: e.Channel}
-			totals[key{e.Type, e.Channel}] = t
-		}
-		t.Count++
-		t.In, sum.In = t.In+max(e.Change, 0), sum.In+max(e.Change, 0)
-		t.Out, sum.Out = t.Out+max(-e.Change, 0), sum.Out+max(-e.Change, 0)
-		sum.Charged, sum.Returned, sum.Deducted = sum.Charged+e.Charged, sum.Returned+e.Returned, sum.Deducted+e.Deducted
-		return nil
-	})
-	if balance != s.Closing && sum.Problem == "" {
-		sum.Problem = fmt.Sprintf("The movements end at %s, and the account holds %s.", s.Asset.Text(balance), s.Asset.Text(s.Closing))
-	}
+func (r *Reader) Summarize(ctx context.Context, s Statement) (Summary, error) {
+	a := newAdder(s)
+	err := r.Each(ctx, s, a.add)
+	return r.ended(a), err
+}
+
+// ended ends a sum, and counts one that contradicts the ledger.
+func (r *Reader) ended(a *adder) Summary {
+	sum := a.end()
 	if sum.Problem != "" {
 		r.faults.Add(1)
 	}
-	for _, t := range totals {
-		sum.Totals = append(sum.Totals, *t)
+	return sum
+}
+
+// An adder sums the movements of a statement.
+type adder struct {
+	of      Statement
+	balance int64 // after the last movement
+	sum     Summary
+	totals  map[totalKey]*Total
+}
+
+type totalKey struct {
+	kind    Type
+	channel string
+}
+
+func newAdder(s Statement) *adder {
+	return &adder{of: s, balance: s.Opening, totals: map[totalKey]*Total{}}
+}
+
+// wrong notes the first contradiction.
+func (a *adder) wrong(format string, movement, is, should int64) {
+	if a.sum.Problem == "" {
+		a.sum.Problem = fmt.Sprintf(format, movement, a.of.Asset.Text(is), a.of.Asset.Text(should))
 	}
-	slices.SortFunc(sum.Totals, func(a, b Total) int {
+}
+
+func (a *adder) total(kind Type, channel string) *Total {
+	key := totalKey{kind, channel}
+	if a.totals[key] == nil {
+		a.totals[key] = &Total{Type: kind, Channel: channel}
+	}
+	return a.totals[key]
+}
+
+func (a *adder) add(e Entry) error {
+	if a.balance += e.Change; a.balance != e.Balance {
+		a.wrong("The balance after movement %d is %s, and should be %s.", e.Number, e.Balance, a.balance)
+	}
+	a.balance = e.Balance
+	t, sum := a.total(e.Type, e.Channel), &a.sum
+	t.Count++
+	t.In, sum.In = t.In+max(e.Change, 0), sum.In+max(e.Change, 0)
+	t.Out, sum.Out = t.Out+max(-e.Change, 0), sum.Out+max(-e.Change, 0)
+	sum.Charged, sum.Returned, sum.Deducted = sum.Charged+e.Charged, sum.Returned+e.Returned, sum.Deducted+e.Deducted
+	return nil
+}
+
+// end compares the last balance with the ledger's, and sorts the totals.
+func (a *adder) end() Summary {
+	if a.balance != a.of.Closing && a.sum.Problem == "" {
+		a.sum.Problem = fmt.Sprintf("The movements end at %s, and the account holds %s.", a.of.Asset.Text(a.balance), a.of.Asset.Text(a.of.Closing))
+	}
+	for _, t := range a.totals {
+		a.sum.Totals = append(a.sum.Totals, *t)
+	}
+	slices.SortFunc(a.sum.Totals, func(a, b Total) int {
 		return cmp.Or(cmp.Compare(slices.Index(types, a.Type), slices.Index(types, b.Type)), cmp.Compare(a.Channel, b.Channel))
 	})
-	return sum, err
+	return a.sum
 }
 
 // readAtOnce is the number of movements in memory at once.

@@ -29,7 +29,7 @@ func open(t *testing.T, d *db.DB) *fixture {
 	c := clock.NewManual(start)
 	l := ledger.New(d, c, "test")
 	tenants := tenant.New(d, l, c)
-	f := &fixture{Reader: New(l, book.NewReader(d, l, c), tenants), t: t, db: d}
+	f := &fixture{Reader: New(d, l, book.NewReader(d, l, c), tenants), t: t, db: d}
 	if err := d.Write(t.Context(), func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Test})
 		return err

@@ -59,7 +59,7 @@ func (c *ledgerStatement) Run(e *frame.Env) error {
 
 // statementOf reads the rows of a stretch, with its opening, its closing and its totals.
 func statementOf(ctx context.Context, o *frame.Opened, p *payments.Payments, t tenant.Tenant, credits bool, from, to time.Time) ([]statementRow, error) {
-	read := statement.New(o.Ledger, p.Reader, o.Tenants)
+	read := statement.New(o.DB, o.Ledger, p.Reader, o.Tenants)
 	s, err := read.Open(ctx, t, credits, from, to)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/figures"
+	"github.com/makola/makola/internal/statement"
 )
 
 // Figures holds the commands of makola figures.
@@ -47,6 +48,12 @@ func (c *figuresRebuild) Run(e *frame.Env) error {
 			return err
 		}
 		if err := figures.New(o.DB, o.Clock).Rebuild(e.Ctx); err != nil {
+			return err
+		}
+		if err := o.Ledger.SumHoursAgain(e.Ctx); err != nil {
+			return err
+		}
+		if err := statement.SumAgain(e.Ctx, o.DB); err != nil {
 			return err
 		}
 		return printCompleteness(e, o, c.Output)

@@ -19,8 +19,11 @@ import (
 // statementRows is how many movements of a statement one page has.
 const statementRows = 1000
 
-// StatementMost is the maximum number of movements in the period of a statement, on pages and in files.
+// StatementMost is the maximum number of movements in the file of a statement.
 const StatementMost = 100_000
+
+// statementEver is the maximum number of movements in the period of a page.
+const statementEver = 5_000_000
 
 // ofCredits is the value of the parameter balance for SMS credits.
 const ofCredits = "sms"
@@ -28,19 +31,19 @@ const ofCredits = "sms"
 // errStatement is returned for the file of a statement that does not agree with the ledger.
 var errStatement = problem.New(problem.Internal, "statement_wrong", "This statement does not agree with the ledger, so it cannot be exported. The operators of this server were alerted. Contact them before you rely on these figures.")
 
-// statementOf returns the statement of the address, with its totals. The default is the wallet in this month.
-func (ps *Pages) statementOf(v *console.Visit) (s statement.Statement, sum statement.Summary, err error) {
+// statementOf returns the statement of the address. The default is the wallet in this month.
+func (ps *Pages) statementOf(v *console.Visit, most int64) (s statement.Statement, err error) {
 	t, err := v.Subject()
 	if err != nil {
-		return s, sum, err
+		return s, err
 	}
 	from, to, err := v.Days()
 	if err != nil {
-		return s, sum, err
+		return s, err
 	}
 	which := v.Param("balance")
 	if which != "" && which != ofCredits {
-		return s, sum, problem.Field("balance", "must be empty (the wallet) or "+ofCredits)
+		return s, problem.Field("balance", "must be empty (the wallet) or "+ofCredits)
 	}
 	if from.IsZero() {
 		until := to
@@ -54,26 +57,29 @@ func (ps *Pages) statementOf(v *console.Visit) (s statement.Statement, sum state
 		end = to.AddDate(0, 0, 1)
 	}
 	if !from.Before(end) {
-		return s, sum, problem.Field("to", "must not be before the first day")
+		return s, problem.Field("to", "must not be before the first day")
 	}
 	if s, err = ps.Statements.Open(v.Ctx, t, which == ofCredits, from, end); err != nil {
-		return s, sum, err
+		return s, err
 	}
-	if s.Total() > StatementMost {
-		return s, sum, problem.Field("from", fmt.Sprintf("and the last day must enclose at most %s movements, and there are %s: choose a shorter period",
-			page.Count(StatementMost), page.Count(s.Total())))
+	if s.Total() > most {
+		return s, problem.Field("from", fmt.Sprintf("and the last day must enclose at most %s movements, and there are %s: choose a shorter period",
+			page.Count(most), page.Count(s.Total())))
 	}
-	sum, err = ps.Statements.Summarize(v.Ctx, s)
-	return s, sum, err
+	return s, nil
 }
 
 // Statement shows the movements of a wallet or of SMS credits in a period, with totals and the balance after each.
 func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
-	s, sum, err := ps.statementOf(v)
+	s, err := ps.statementOf(v, statementEver)
 	if err != nil {
 		return console.Answer{}, err
 	}
-	number, err := v.PageNumber(StatementMost / statementRows)
+	sum, err := ps.Statements.Overview(v.Ctx, s)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	number, err := v.PageNumber(statementEver / statementRows)
 	if err != nil {
 		return console.Answer{}, err
 	}
@@ -85,7 +91,7 @@ func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
 	base := v.R.URL.Path
 	shown := statementView{Statement: s, Summary: sum, movements: movements(v, s, entries), filters: statementFilters(v, s), clear: base,
 		active: v.Narrowed("balance", "from", "to")}
-	if sum.Problem == "" && v.Can(roles.ExportPayments) {
+	if sum.Problem == "" && s.Total() <= StatementMost && v.Can(roles.ExportPayments) {
 		shown.files = console.FileLinks(base, v.FilterQuery("balance", "from", "to"))
 	}
 	if number > 1 {
@@ -211,7 +217,11 @@ func statementFilters(v *console.Visit, s statement.Statement) []page.Field {
 
 // StatementFile returns a statement as a file: the opening balance, each movement, and the closing balance.
 func (ps *Pages) StatementFile(v *console.Visit) (console.Answer, error) {
-	s, sum, err := ps.statementOf(v)
+	s, err := ps.statementOf(v, StatementMost)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	sum, err := ps.Statements.Summarize(v.Ctx, s)
 	if err != nil {
 		return console.Answer{}, err
 	}
