@@ -44,8 +44,8 @@ WHERE e.total > COALESCE(l.seq, 0) ORDER BY e.tenant, e.kind LIMIT $1`
 
 	// The counted open payments that have changed: as counted, and the new status and rail.
 	changedOpen = `SELECT o.tenant, o.kind, o.seq, o.mode, o.status, o.rail, o.amount, o.charges, o.created_at, p.status, p.rail
-FROM figures_open AS o JOIN payments AS p ON p.tenant = o.tenant AND p.kind = o.kind AND p.seq = o.seq
-WHERE p.status <> o.status OR p.rail <> o.rail LIMIT $1`
+FROM figures_open AS o CROSS JOIN payments AS p
+WHERE p.tenant = o.tenant AND p.kind = o.kind AND p.seq = o.seq AND (p.status <> o.status OR p.rail <> o.rail) LIMIT $1`
 
 	// The collections that were paid late since a time, the first first.
 	paidLate = `SELECT c.at, p.tenant, p.kind, p.seq, p.mode, p.status, p.rail, p.amount, p.charges, p.created_at
