@@ -1,12 +1,10 @@
 package app_test
 
 import (
-	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,25 +13,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/books"
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/statement"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/booktest"
 )
 
 const (
-	// growthSizes are the numbers of payments at which is measured; MAKOLA_TEST_BENCH_ROWS asks for others, as for
-	// 10,000,000, which take an hour.
-	growthSizes = "10000,1000000"
+	// growthSizes are the numbers of payments at which is measured. MAKOLA_TEST_BENCH_ROWS asks for others, such as 10000,1000000.
+	growthSizes = "10000"
 	// growthPace is how long a run at the highest rate lasts, and one at half of it.
 	growthPace = 10 * time.Second
-	// growthTexts are sent at the end, for the size of a message.
-	growthTexts, growthTextsOfEach = 100_000, 10_000
+	// growthDays are the days over which the payments are spread.
+	growthDays = 30
+	// A person waits for nothing longer than growthLimit, or than growthTimes the time at the first size.
+	growthLimit, growthTimes = 100.0, 2.0
 )
 
-// BenchmarkGrowth measures one installation as its payments grow: rate of a whole life, p99 of an accepted payout at half of
-// it, pages, a search, the day's statement, the check of the books, a backup, a start, memory, and bytes on disk. It logs a
-// table, and reports the figures of the last size as times of those of the first.
+// BenchmarkGrowth measures installations of growing size. Each is loaded through the book in large transactions, a fifth of it collections.
+// It prints a table of figures by size, and reports the figures of the last size as times of those of the first.
 func BenchmarkGrowth(b *testing.B) {
-	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		b.Run(engine.String(), func(b *testing.B) {
 			for range b.N {
 				benchmarkGrowth(b, engine)
@@ -42,134 +47,222 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// grown is an installation that grows.
+// grown is an installation of one size.
 type grown struct {
-	b      *testing.B
-	where  site
-	sim    *process
-	server *process
-	load   workload
-	lives  *lives
-	empty  map[string]int64
-	tables string // the bytes of the largest
+	b       *testing.B
+	where   site
+	sim     *process
+	server  *process
+	visitor *visitor
+	tenant  string
+	key     string
+	oldest  book.Payment
+	load    workload
+	lives   *lives
+	empty   map[string]int64
+	rows    int64
+	column  []figure
 }
 
-// figure is one line of a size's column.
+// A figure is one line of a size's column.
 type figure struct {
-	name  string
-	value float64
+	name   string
+	value  float64
+	waited bool // a person waits for it, and the value is milliseconds
 }
 
 func benchmarkGrowth(b *testing.B, engine db.Engine) {
-	g := &grown{b: b, where: newSite(b, engine), sim: startSim(b)}
-	g.server = g.where.serve(b, "makola", g.sim)
-	g.empty = g.bytes()
-	g.load = workload{keys: benchTenants(b, g.where, g.server, 1), payee: "0240000001", window: window}
-	g.where.command(b, "wallet", "fund", g.server.ready.TenantID, "90000000.00", "--reason", "benchmark", "--reference", "growth")
-	g.lives = &lives{underway: make(chan struct{}, window)}
-	g.load.callback = g.lives.sink(b)
 	var columns [][]figure
 	for text := range strings.SplitSeq(cmp.Or(os.Getenv("MAKOLA_TEST_BENCH_ROWS"), growthSizes), ",") {
 		size, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			b.Fatal(err)
 		}
-		g.grow(size)
-		columns = append(columns, g.measure())
+		g := &grown{b: b, where: newSite(b, engine), sim: startSim(b), rows: size}
+		g.grow()
+		g.measure()
+		columns = append(columns, g.column)
+		g.where.command(b, "ledger", "check")
+		g.server.kill()
+		g.sim.kill()
+		_ = os.RemoveAll(g.where.data)
 	}
-	first, last, table := columns[0], columns[len(columns)-1], g.tables
-	for i, f := range last {
+	fmt.Fprintf(os.Stderr, "%s\n%s", engine, tableOf(b, columns)) // a log is cut
+	b.ReportMetric(0, "ns/op")
+}
+
+// tableOf compares the figures of the sizes.
+func tableOf(b *testing.B, columns [][]figure) (table string) {
+	for i, f := range columns[0] {
 		line := "| " + f.name + " |"
 		for _, column := range columns {
 			line += fmt.Sprintf(" %.4g |", column[i].value)
 		}
-		table += line + "\n"
-		if first[i].value > 0 {
-			b.ReportMetric(f.value/first[i].value, strings.ReplaceAll(f.name, " ", "-"))
+		if last := columns[len(columns)-1][i].value; len(columns) > 1 && f.value > 0 {
+			line += fmt.Sprintf(" %.2f |", last/f.value)
+			if f.waited && last > growthLimit && last > growthTimes*f.value {
+				line += " **grows** |"
+			}
+			b.ReportMetric(last/f.value, strings.NewReplacer(" ", "-", "/", "_").Replace(f.name))
 		}
+		table += line + "\n"
 	}
-	fmt.Fprintf(os.Stderr, "%s\n%sbytes of a message: %.0f\n", engine, table, g.message()) // a log is cut
-	b.ReportMetric(0, "ns/op")
-	g.where.command(b, "ledger", "check")
-	g.server.kill()
-	g.sim.kill()
+	return table
 }
 
-// grow sends payouts until there are so many, and waits until each is settled and told.
-func (g *grown) grow(size int64) {
-	for g.lives.accepted.Load() < size && !g.b.Failed() {
-		g.lives.run(g.b, host(g.server.ready.APIURL), g.load, 2*time.Second)
+// add notes a figure, and waited the time in milliseconds that a person waits for something.
+func (g *grown) add(name string, value float64) {
+	g.column = append(g.column, figure{name, value, false})
+}
+
+func (g *grown) waited(name string, took time.Duration) {
+	g.column = append(g.column, figure{name + " ms", float64(took.Microseconds()) / 1000, true})
+}
+
+// each notes the time of work over many rows, in microseconds for each of them.
+func (g *grown) each(name string, took time.Duration, rows int64) {
+	g.add(name+" µs", float64(took.Microseconds())/float64(rows))
+}
+
+// open opens the installation's database while no server runs.
+func (g *grown) open() *db.DB {
+	o := db.Options{URL: g.where.url, MaxConns: 4}
+	if g.where.engine == db.SQLite {
+		o.Path = filepath.Join(g.where.data, "makola.db")
 	}
-	g.drain()
+	d, err := db.Open(g.b.Context(), o)
+	if err != nil {
+		g.b.Fatal(err)
+	}
+	return d
+}
+
+// grow makes the installation and loads its payments.
+func (g *grown) grow() {
+	g.server = g.where.serve(g.b, "makola", g.sim)
+	g.server.kill()
+	g.empty = g.bytes()
+	d := g.open()
+	defer d.Close()
+	loader := booktest.New(g.b, d, time.Now().UTC().AddDate(0, 0, -growthDays))
+	defer loader.Close()
+	of := loader.Tenant("Growth", money.Pesewas(g.rows+1_000_000)*20*money.Cedi)
+	begun := time.Now()
+	g.oldest = loader.Load(of, int(g.rows), 0, growthDays*24*time.Hour/time.Duration(g.rows))[0]
+	g.tenant = of.ID
+	fmt.Fprintf(os.Stderr, "%s: loaded %d payments in %v\n", g.where.engine, g.rows, time.Since(begun).Round(time.Second))
+	if g.where.engine == db.Postgres { // as autovacuum has done it in an installation that grew in a month
+		if err := d.Write(g.b.Context(), func(tx *db.Tx) error { _, err := tx.Exec("ANALYZE"); return err }); err != nil {
+			g.b.Fatal(err)
+		}
+	}
 }
 
 func (g *grown) drain() {
 	until := time.Now().Add(patience)
 	for g.lives.delivered.Load() < g.lives.accepted.Load() {
 		if time.Now().After(until) {
-			g.b.Fatalf("%d of %d were told", g.lives.delivered.Load(), g.lives.accepted.Load())
+			g.b.Fatalf("%d of %d were delivered", g.lives.delivered.Load(), g.lives.accepted.Load())
 		}
 		pause(20 * time.Millisecond)
 	}
 }
 
-func (g *grown) measure() (column []figure) {
-	add := func(name string, value float64) { column = append(column, figure{name, value}) }
-	ms := func(name string, took time.Duration) { add(name+" ms", float64(took.Microseconds())/1000) }
-	rows := g.lives.accepted.Load()
-	add("payments", float64(rows))
-	for name, size := range g.perPayment(rows) {
-		add(name+" bytes", size)
+// measure measures everything. The rate comes last, because it adds payments.
+func (g *grown) measure() {
+	g.add("payments", float64(g.rows))
+	for name, size := range g.perPayment() {
+		g.add(name+" bytes", size)
 	}
-	g.server.kill()
+	g.checks()
 	begun := time.Now()
 	g.server = g.where.serve(g.b, "makola", g.sim)
-	ms("start", time.Since(begun))
-	ms("first page", g.page(1))
-	ms("middle page", g.page(rows/pageOfGrowth/2))
-	ms("last page", g.page(rows/pageOfGrowth))
-	ms("find", g.timed(3, "payouts", "find", "nothing-like-it"))
-	ms("statement of no day", g.timed(3, "ledger", "statement", g.server.ready.TenantID, "--from", "2020-01-01", "--to", "2020-01-02"))
-	ms("ledger check", g.timed(1, "ledger", "check"))
-	ms("backup", g.timed(1, "backup", "create", "--folder", g.b.TempDir()))
-	before := tpcb(g.b)
-	rate := g.rate()
-	add("payouts a second", rate)
-	add("of TPC-B", rate/((before+tpcb(g.b))/2))
-	ms("p99 at half the rate", g.paced(rate/2))
-	add("memory MB", peakMemory(g.b, g.server.ready.PID))
-	return column
-}
-
-// pageOfGrowth is how many rows a page of the history has.
-const pageOfGrowth = 50
-
-// page is the median of nine readings of a page of the history.
-func (g *grown) page(n int64) time.Duration {
-	api := newClient(g.server.ready.APIURL, g.server.ready.APIKey)
-	return median(9, func() {
-		var rows []map[string]any
-		api.get(g.b, fmt.Sprintf("/payment-api/transfers/history?page_size=%d&page=%d", pageOfGrowth, max(1, n)), &rows)
-		if len(rows) == 0 {
-			g.b.Fatalf("page %d is empty", n)
-		}
-	})
-}
-
-// timed is the median of so many runs of a command.
-func (g *grown) timed(runs int, args ...string) time.Duration {
-	return median(runs, func() { g.where.command(g.b, args...) })
-}
-
-func median(n int, once func()) time.Duration {
-	took := make([]time.Duration, n)
-	for i := range took {
-		begun := time.Now()
-		once()
-		took[i] = time.Since(begun)
+	g.waited("start", time.Since(begun))
+	var key struct {
+		Key string `json:"key"`
 	}
-	slices.Sort(took)
-	return took[n/2]
+	decode(g.b, g.where.command(g.b, "key", "create", "--tenant", g.tenant, "-o", "json"), &key)
+	g.where.command(g.b, "account", "set", g.tenant, "--payout-ip", "127.0.0.0/8", "--reason", "benchmark")
+	g.key, g.visitor = key.Key, visit(g.b, g.server)
+	g.look()
+	g.reconcile()
+	g.each("figures and sums of a payment, counted again,", g.timed(1, "figures", "rebuild"), g.rows)
+	g.backup()
+	g.load = workload{keys: []string{key.Key}, payee: "0240000001", window: window}
+	g.lives = &lives{underway: make(chan struct{}, window)}
+	g.load.callback = g.lives.sink(g.b)
+	before := tpcb(g.b)
+	pids := map[string]int{"server": g.server.cmd.Process.Pid}
+	cpu, done := cpuOf(g.b, pids), g.lives.delivered.Load()
+	rate := g.rate()
+	for name, used := range cpuOf(g.b, pids) {
+		g.each(name+" CPU of a life", used-cpu[name], g.lives.delivered.Load()-done)
+	}
+	g.add("payouts a second", rate)
+	g.add("of TPC-B", rate/((before+tpcb(g.b))/2))
+	g.waited("p99 at half the rate", g.paced(rate/2))
+	g.add("memory MB", peakMemory(g.b, g.server.ready.PID))
+}
+
+// checks times the checks of the books and the sums of hours, without a server.
+func (g *grown) checks() {
+	d := g.open()
+	defer d.Close()
+	checks := books.New(d, clock.Real())
+	begun := time.Now()
+	for {
+		if err := checks.Work(g.b.Context()); err != nil {
+			g.b.Fatal(err)
+		}
+		s, err := checks.State(g.b.Context())
+		if err != nil || s.Faults > 0 {
+			g.b.Fatalf("%d faults, %v", s.Faults, err)
+		}
+		if !s.FullAt.IsZero() {
+			break
+		}
+	}
+	full := time.Since(begun)
+	begun = time.Now()
+	sums := ledger.New(d, clock.Real(), "growth")
+	g.untilIdle(sums.SumHours)
+	g.each("sums of hours of a payment", time.Since(begun), g.rows)
+	begun = time.Now()
+	g.untilIdle(statement.New(d, sums, book.NewReader(d, sums, clock.Real()), tenant.New(d, sums, clock.Real())).SumBlocks)
+	g.each("sums of statements of a payment", time.Since(begun), g.rows)
+	g.add("recent check ms", float64(best(3, func() {
+		if r, err := checks.Recent(g.b.Context()); err != nil || r.Count() > 0 {
+			g.b.Fatal(r, err)
+		}
+	}).Milliseconds()))
+	g.each("full check of a payment", full, g.rows)
+}
+
+// untilIdle repeats a job that works for two seconds at a time.
+func (g *grown) untilIdle(job func(context.Context) error) {
+	for took := time.Hour; took > time.Second; {
+		begun := time.Now()
+		if err := job(g.b.Context()); err != nil {
+			g.b.Fatal(err)
+		}
+		took = time.Since(begun)
+	}
+}
+
+// backup times a backup and its restore.
+func (g *grown) backup() {
+	folder := g.b.TempDir()
+	var whole struct {
+		File string `json:"file"`
+	}
+	begun := time.Now()
+	decode(g.b, g.where.command(g.b, "backup", "create", "--folder", folder, "-o", "json"), &whole)
+	g.each("backup of a payment", time.Since(begun), g.rows)
+	into := g.where.beside(g.b)
+	begun = time.Now()
+	into.command(g.b, "restore", whole.File)
+	g.each("restore of a payment", time.Since(begun), g.rows)
+	_, _ = os.RemoveAll(into.data), os.RemoveAll(folder)
 }
 
 // rate is how many payouts a second come to their end.
@@ -194,28 +287,25 @@ func (g *grown) paced(rate float64) time.Duration {
 // groupsOfGrowth are the tables whose bytes are reported apart; the others stay for ever.
 var groupsOfGrowth = map[string]string{"exchanges": "exchanges", "webhook_events": "webhooks", "webhook_attempts": "webhooks"}
 
-// bytes gives the bytes on disk of each table with its indexes.
+// bytes gives the bytes on disk of each table and each index, as table/index.
 func (g *grown) bytes() map[string]int64 {
-	o := db.Options{URL: g.where.url, MaxConns: 1}
-	// The indexes of SQLite have tables of their own there.
-	sql := `SELECT m.tbl_name, sum(s.pgsize) FROM dbstat AS s JOIN sqlite_master AS m ON m.name = s.name WHERE s.aggregate = 1 GROUP BY m.tbl_name`
-	if g.where.engine == db.SQLite {
-		o.Path = filepath.Join(g.where.data, "makola.db")
-	} else {
-		sql = `SELECT CAST(relname AS TEXT), pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = CAST('public' AS regnamespace)`
+	// The key of a table without row ids is the table.
+	sql := `SELECT m.tbl_name || CASE WHEN m.type = 'index' THEN '/' || m.name ELSE '' END, sum(s.pgsize) FROM dbstat AS s JOIN sqlite_master AS m ON m.name = s.name
+WHERE s.aggregate = 1 GROUP BY 1`
+	if g.where.engine == db.Postgres {
+		sql = `SELECT CAST(c.relname AS TEXT), pg_table_size(c.oid) FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = CAST('public' AS regnamespace)
+UNION ALL SELECT c.relname || '/' || i.relname, pg_relation_size(i.oid) FROM pg_class c JOIN pg_index x ON x.indrelid = c.oid JOIN pg_class i ON i.oid = x.indexrelid
+WHERE c.relkind = 'r' AND c.relnamespace = CAST('public' AS regnamespace)`
 	}
-	d, err := db.Open(g.b.Context(), o)
-	if err != nil {
-		g.b.Fatal(err)
-	}
+	d := g.open()
 	defer d.Close()
 	sizes := map[string]int64{}
-	err = d.ReadWhole(g.b.Context(), func(tx *db.Tx) error {
+	err := d.ReadWhole(g.b.Context(), func(tx *db.Tx) error {
 		return tx.Query(sql, nil, func(r *db.Row) error {
-			var table string
+			var name string
 			var size int64
-			err := r.Scan(&table, &size)
-			sizes[table] = size
+			err := r.Scan(&name, &size)
+			sizes[name] = size
 			return err
 		})
 	})
@@ -225,15 +315,16 @@ func (g *grown) bytes() map[string]int64 {
 	return sizes
 }
 
-// perPayment gives the bytes of a payment, by group, and logs the largest tables.
-func (g *grown) perPayment(rows int64) func(yield func(string, float64) bool) {
+// perPayment gives the bytes of a payment, by group, and prints the largest tables and indexes.
+func (g *grown) perPayment() func(yield func(string, float64) bool) {
 	groups := map[string]float64{"lasting": 0, "exchanges": 0, "webhooks": 0}
 	sizes := g.bytes()
-	for _, table := range slices.Sorted(maps.Keys(sizes)) {
-		one := float64(sizes[table]-g.empty[table]) / float64(rows)
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		table, _, _ := strings.Cut(name, "/")
+		one := float64(sizes[name]-g.empty[name]) / float64(g.rows)
 		groups[cmp.Or(groupsOfGrowth[table], "lasting")] += one
-		if one >= 5 {
-			g.tables += fmt.Sprintf("%d payments: %s has %.0f bytes of each\n", rows, table, one)
+		if one >= 2 {
+			fmt.Fprintf(os.Stderr, "%s, %d payments: %s has %.0f bytes of each\n", g.where.engine, g.rows, name, one)
 		}
 	}
 	return func(yield func(string, float64) bool) {
@@ -243,41 +334,4 @@ func (g *grown) perPayment(rows int64) func(yield func(string, float64) bool) {
 			}
 		}
 	}
-}
-
-// message gives the bytes of a message that was sent and reported.
-func (g *grown) message() float64 {
-	tenant := g.server.ready.TenantID
-	g.where.command(g.b, "credits", "sell", tenant, fmt.Sprint(growthTexts), "--price", "0", "--reason", "growth", "--reference", "growth")
-	before := sum(g.bytes())
-	connection, err := net.Dial("tcp", host(g.server.ready.APIURL))
-	if err != nil {
-		g.b.Fatal(err)
-	}
-	defer connection.Close()
-	reader, request := bufio.NewReader(connection), smsRequest(g.server.ready.APIKey, g.server.ready.SenderID, growthTextsOfEach)
-	for n := range growthTexts / growthTextsOfEach {
-		if status, _, err := exchange(connection, reader, request(nil, n)); err != nil || status != http.StatusOK {
-			g.b.Fatalf("texts were answered with %d: %v", status, err)
-		}
-	}
-	clocktest.Await(g.b, "the messages to be sent", func() bool {
-		var list []struct {
-			Left int `json:"chunks_left"`
-		}
-		decode(g.b, g.where.command(g.b, "campaigns", "list", tenant, "-o", "json"), &list)
-		left := 0
-		for _, c := range list {
-			left += c.Left
-		}
-		return len(list) >= growthTexts/growthTextsOfEach && left == 0
-	})
-	return float64(sum(g.bytes())-before) / growthTexts
-}
-
-func sum(sizes map[string]int64) (all int64) {
-	for _, n := range sizes {
-		all += n
-	}
-	return all
 }

@@ -1,0 +1,172 @@
+package app_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/payments/book"
+)
+
+// growthLooks is how often a page is read. The best time counts: the machine is shared.
+const growthLooks = 3
+
+// pageOfGrowth is how many rows a page of the history has.
+const pageOfGrowth = 50
+
+// look times what people read: lists with each filter, searches, statements, days, and files.
+func (g *grown) look() {
+	payouts := g.rows * 4 / 5
+	last := payouts / pageOfGrowth
+	g.waited("history by the interface, first page", g.page(1))
+	g.waited("history by the interface, middle page", g.page(last/2))
+	g.waited("history by the interface, last page", g.page(last))
+	for _, l := range g.lists(payouts) {
+		g.waited(l.label, g.read(l.path))
+	}
+	for _, by := range []labelled{{"our id", g.oldest.ID}, {"the account's reference", g.oldest.Reference}, {"our reference", g.oldest.ProviderReference}, {"a beginning", g.oldest.Reference[:8]},
+		{"a number", g.oldest.Account}, {"an amount", "10.00"}, {"a name", "ama mensah"}, {"the provider's id", "1000000000"}, {"nothing", "nothing-like-it"}} {
+		query := "/search?" + url.Values{"q": {by.path}}.Encode()
+		g.waited("search by "+by.label, g.read("/ops"+query))
+		g.waited("search of the account by "+by.label, g.read("/app/"+g.tenant+query))
+	}
+	g.waited("find by command", g.timed(3, "payouts", "find", "nothing-like-it"))
+	day := g.day()
+	g.each("statement file of a day, by command,", g.timed(1, "ledger", "statement", g.tenant, "--from", day, "--to", day), g.rows/growthDays)
+	base := "/app/" + g.tenant
+	g.each("file of a day's payouts, each", g.once(base+"/payouts.csv?from="+day+"&to="+day), payouts/growthDays)
+	g.each("file of a day's statement, each", g.once(base+"/statement.csv?from="+day+"&to="+day), g.rows/growthDays)
+	g.each("journal of a day, each payment", g.once("/ops/journal.csv?from="+day+"&to="+day), g.rows/growthDays)
+}
+
+// day is one in the middle of the payments.
+func (g *grown) day() string {
+	return time.Now().UTC().AddDate(0, 0, -growthDays/2).Format(time.DateOnly)
+}
+
+// A labelled path has the same label at every size.
+type labelled struct{ label, path string }
+
+// lists are all lists with each filter and the pages of days and statements.
+func (g *grown) lists(payouts int64) (all []labelled) {
+	last, middle := strconv.FormatInt(payouts/15, 10), strconv.FormatInt(payouts/30, 10)
+	label := strings.NewReplacer(g.tenant, "ACCOUNT", "page="+last, "page=last", "page="+middle, "page=middle", g.oldest.ID, "OLDEST")
+	add := func(paths ...string) {
+		for _, path := range paths {
+			all = append(all, labelled{label.Replace(path), path})
+		}
+	}
+	add(pagesOfLists(g.tenant, payouts)...)
+	app, day, from, to := "/app/"+g.tenant, g.day(), time.Now().UTC().AddDate(0, 0, -growthDays).Format(time.DateOnly), time.Now().UTC().Format(time.DateOnly)
+	half, rest := "from="+from+"&to="+day, "from="+day+"&to="+to
+	for _, filter := range []string{"", "status=success", "status=failed", "status=pending", half, rest} {
+		add(app+"/payouts?"+filter+"&page="+middle, app+"/collections?"+filter)
+	}
+	for _, filter := range []string{"least=5000", "least=10&most=10", "status=unknown", "status=failed&least=10", "least=5000&" + half} {
+		add(app+"/payouts?"+filter, "/ops/payments?"+filter)
+	}
+	for _, filter := range []string{half, rest, "status=failed&" + half, "channel=MTN", "provider=hubtel&" + half} {
+		add("/ops/payments?"+filter, "/ops/payments?"+filter+"&before="+g.oldest.ID)
+	}
+	for _, period := range []string{"from=" + from + "&to=" + to, half, "from=" + day + "&to=" + day} {
+		add("/ops/journal?"+period, "/ops/journal?account=wallet/"+g.tenant+"&"+period,
+			"/ops/journal?account=float/&"+period, "/ops/journal?account=bank/&"+period, "/ops/journal/codes?"+period)
+	}
+	all = append(all, labelled{"statement of a month", app + "/statement?from=" + from + "&to=" + to}, labelled{"its second page", app + "/statement?page=2&from=" + from + "&to=" + to},
+		labelled{"statement of a day", app + "/statement?from=" + day + "&to=" + day})
+	add(app+"/webhooks", app+"/requests", app+"/fees", app+"/payments/"+g.oldest.ID, "/ops/payments/"+g.oldest.ID)
+	add("/ops/funds?mode=test", "/ops/funds?mode=test&day="+day, "/ops/days?mode=test", "/ops/days/day?mode=test&day="+day, "/ops/days/month?mode=test&day="+day,
+		"/ops/statements", "/ops/exceptions", "/ops/float", "/ops/banks", "/ops/banks/transfers", "/ops/checks", "/ops/notices", "/ops/jobs",
+		"/ops/requests", "/ops/audit", "/ops/audit?words=nothing", "/ops/tenants/"+g.tenant, "/ops/providers", "/ops?mode=test")
+	return all
+}
+
+// reconcile times the import of a provider's statement of a day with its matching.
+func (g *grown) reconcile() {
+	d := g.open()
+	defer d.Close()
+	begin := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -growthDays/2)
+	text, n := strings.Builder{}, int64(0)
+	text.WriteString(statementHeading)
+	reader := book.NewReader(d, nil, clock.Real())
+	for after := book.FirstID(begin); ; {
+		list, next, err := reader.Between(g.b.Context(), after, begin.AddDate(0, 0, 1), 1000)
+		if err != nil {
+			g.b.Fatal(err)
+		}
+		for _, pay := range list {
+			if pay.Kind == book.KindCollection && pay.Status == book.StatusSuccess {
+				n++
+				fmt.Fprintf(&text, "%d,%s,%s,Successful,Transfer,,,,FRI:%s/MSISDN,,,us,,,,,%s,GHS,,GHS,,GHS,,GHS,,GHS,%d.00,GHS\n",
+					4_000_000_000+n, pay.ProviderReference, pay.CreatedAt.Format(time.DateTime), pay.Account, pay.Amount, 1000+10*n)
+			}
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	path := filepath.Join(g.b.TempDir(), "statement.csv")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		g.b.Fatal(err)
+	}
+	begun := time.Now()
+	g.where.command(g.b, "statements", "import", "--source", "test/mtn/collection", "--confirm", "--sign", "in", path)
+	g.each("statement of a day imported, each line", time.Since(begun), n)
+	g.waited("statements after it", g.read("/ops/statements"))
+	g.waited("day after it", g.read("/ops/days/day?mode=test&day="+g.day()))
+}
+
+const statementHeading = `Id,"External Transaction Id","Date","Status","Type","Provider Category","Information","Note/Message","From","From Name","From Handler Name","To","To Name",` +
+	`"To Handler Name","Initiated By","On Behalf Of","Amount","Currency","Fee","Currency","Discount","Currency","Promotion","Currency","Coupon","Currency","Balance","Currency"` + "\n"
+
+// page is the time of a page of the history.
+func (g *grown) page(n int64) time.Duration {
+	api := newClient(g.server.ready.APIURL, g.key)
+	return best(growthLooks, func() {
+		var rows []map[string]any
+		api.get(g.b, fmt.Sprintf("/payment-api/transfers/history?page_size=%d&page=%d", pageOfGrowth, n), &rows)
+		if len(rows) == 0 {
+			g.b.Fatalf("page %d is empty", n)
+		}
+	})
+}
+
+// read times a page of the console, and once a file, of which a person takes few in an hour.
+func (g *grown) read(path string) time.Duration {
+	return best(growthLooks, func() { g.visitor.get(path) })
+}
+
+func (g *grown) once(path string) time.Duration { return best(1, func() { g.visitor.get(path) }) }
+
+// timed is the best time of so many runs of a command.
+func (g *grown) timed(runs int, args ...string) time.Duration {
+	return best(runs, func() { g.where.command(g.b, args...) })
+}
+
+func best(n int, once func()) time.Duration {
+	took := timesOf(n, once)
+	return took[0]
+}
+
+func median(n int, once func()) time.Duration {
+	took := timesOf(n, once)
+	return took[n/2]
+}
+
+// timesOf runs something so often, and sorts the times.
+func timesOf(n int, once func()) []time.Duration {
+	took := make([]time.Duration, n)
+	for i := range took {
+		begun := time.Now()
+		once()
+		took[i] = time.Since(begun)
+	}
+	slices.Sort(took)
+	return took
+}
