@@ -10,9 +10,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// The sums of hours. A job sums each hour of money once, some time after its end. Whatever reads a period then reads the sums of its whole
-// hours, and transfers only at its ends. A transfer that is posted into an hour long after its time takes the sums back to that hour, so
-// that the job sums it again.
+// A job sums each hour of money once, some time after its end. Reports of a period then read the sums of its whole hours, and transfers only
+// at its ends. A transfer that is posted into an hour long after its time takes the sums back to that hour, so that the job sums it again.
 
 const (
 	// SumEvery is the pause between two runs of the job that sums hours, and sumFor how long one run lasts.
