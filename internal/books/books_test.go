@@ -30,7 +30,10 @@ func newFixture(t *testing.T, d *db.DB) *fixture {
 	t.Cleanup(l.Close)
 	f := &fixture{Books: New(d, l.Clock), t: t, loader: l, tenant: l.Tenant("Adom Stores", 1_000_000*money.Cedi)}
 	f.old = l.Load(f.tenant, 120, 3, time.Second)
-	l.Clock.Advance(time.Hour)
+	l.Clock.Advance(2 * time.Hour)
+	if err := l.Ledger.SumHours(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	f.full()
 	f.new = l.Load(f.tenant, 40, 2, time.Second)
 	f.sound("as loaded")
@@ -183,6 +186,8 @@ func TestFull_findsOldFaults(t *testing.T) {
 		faults := map[string]fault{
 			"a row before all others": {`INSERT INTO transfers (amount, at, subject, leg, asset, kind, from_account, to_account) VALUES (5, -1, 'x' || $1, 'x', 'TEST_GHS', 'x', 'fees', 'funding')`,
 				`DELETE FROM transfers WHERE subject = 'x' || $1`},
+			"a sum of an hour": {`UPDATE ledger_hours SET moved_in = moved_in + 1, moved_out = moved_out + 1 WHERE account = 'fees' AND $1 <> ''`,
+				`UPDATE ledger_hours SET moved_in = moved_in - 1, moved_out = moved_out - 1 WHERE account = 'fees' AND $1 <> ''`},
 			"an empty day":       {`INSERT INTO payment_days (tenant, kind, day, first) VALUES ('ghost', $1, 1, 1)`, `DELETE FROM payment_days WHERE tenant = 'ghost' AND kind = $1`},
 			"a counter of 1,440": {`UPDATE payment_counters SET n = n + 1 WHERE level = 1 AND $1 <> ''`, `UPDATE payment_counters SET n = n - 1 WHERE level = 1 AND $1 <> ''`},
 		}
