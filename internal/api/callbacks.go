@@ -53,6 +53,7 @@ func (c *call) callback(path string) error {
 	}
 	rail := c.api.callbacks[known].rail
 	hints, err := rail.Callbacks.ParseCallback(provider.CallbackRequest{Method: c.r.Method, Header: c.r.Header, Body: c.body})
+	c.api.Routes.CallbackArrived(rail.Name, rail.Mode, err == nil)
 	if err != nil {
 		return problem.Wrap(err, problem.Malformed, "callback_unreadable", "The callback could not be read")
 	}
@@ -72,6 +73,7 @@ func (c *call) report(rail provider.TextRail) error {
 		return problem.New(problem.Malformed, "callback_unreadable", "The callback could not be read")
 	}
 	r, err := rail.Reports.ReadReport(c.r.URL.Query())
+	c.api.Routes.CallbackArrived(rail.Name, rail.Mode, err == nil)
 	if err != nil {
 		return problem.Wrap(err, problem.Malformed, "callback_unreadable", "The callback could not be read")
 	}

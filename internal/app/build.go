@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/books"
 	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/checkup"
 	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
@@ -186,13 +187,9 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Keep: a.cfg.Keep.Webhooks, Development: !a.production, Proxy: a.proxy})
 	a.requests = requestlog.New(a.db, a.clock, a.log)
 	// The adapters report their exchanges to this table.
-	a.buildRails(func(e provider.Exchange) { a.routes.Record(e) })
-	a.later(func(context.Context) error {
-		for _, closeClient := range a.closers {
-			closeClient()
-		}
-		return nil
-	})
+	adapters := NewAdapters(a.cfg, a.simURL(), provider.ClientOptions{Clock: a.clock, Proxy: a.proxy, Record: func(e provider.Exchange) { a.routes.Record(e) }})
+	a.rails, a.textRails = adapters.Rails, adapters.Texts
+	a.later(func(context.Context) error { adapters.Close(); return nil })
 	a.routes = route.New(a.db, a.clock, a.log, Providers(), a.rails)
 	a.lookups = lookup.New(a.db, a.tenants, a.routes, a.clock)
 	a.treasury = treasury.New(a.db, a.ledger, a.tenants, a.clock, a.log, a.routes.CheckFloat)
@@ -209,6 +206,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.jobs.Periodic("ledger-hours", ledger.SumEvery, a.ledger.SumHours)
 	a.jobs.Periodic("statement-blocks", statement.SumEvery, a.statements.SumBlocks)
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
+	a.checkup = checkup.New(checkup.Deps{DB: a.db, Clock: a.clock, Routes: a.routes, Texts: a.textRails, Book: a.payments.Reader})
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes, Lookups: a.lookups,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, Answers: idempotency.NewAnswers(a.db, a.clock)})
 	a.closing = closing.New(a.db, a.ledger, a.clock)

@@ -31,19 +31,17 @@ func TestEgress_isOfLiveProviders(t *testing.T) {
 		t.Fatal(err)
 	}
 	exchanges := map[string]int{}
-	a.buildRails(func(e provider.Exchange) {
+	adapters := NewAdapters(a.cfg, a.simURL(), provider.ClientOptions{Clock: a.clock, Proxy: a.proxy, Record: func(e provider.Exchange) {
 		if e.Written {
 			t.Errorf("%s of %s was sent", e.Operation, e.Provider)
 		}
 		exchanges[e.Mode+" "+e.Provider]++
-	})
-	for _, rail := range a.rails {
+	}})
+	defer adapters.Close()
+	for _, rail := range adapters.Rails {
 		if _, o := rail.Floats.Float(t.Context()); o.Class == provider.Accepted {
 			t.Errorf("%s %s has a float", rail.Mode, rail.Name)
 		}
-	}
-	for _, end := range a.closers {
-		end()
 	}
 	if asked := proxy.targets(); !slices.Equal(asked, []string{"CONNECT momo.example:443", "CONNECT paystack.example:443"}) || len(exchanges) != 6 {
 		t.Errorf("the proxy was asked for %q by %v", asked, exchanges)

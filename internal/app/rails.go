@@ -17,9 +17,24 @@ import (
 // Providers returns the names of the payment providers that have an adapter.
 func Providers() []string { return []string{mtnmomo.Name, hubtel.Name, paystack.Name} }
 
-// buildRails makes the adapters. For live money they are those of the configuration. For test money they are the same
-// adapters with the simulator. To add a provider, add its lines here and its name above.
-func (a *App) buildRails(record func(provider.Exchange)) {
+// Adapters has an adapter for each account with a provider.
+type Adapters struct {
+	Rails   []provider.Rail
+	Texts   []provider.TextRail
+	closers []func()
+}
+
+// Close drops the idle connections.
+func (a *Adapters) Close() {
+	for _, closeClient := range a.closers {
+		closeClient()
+	}
+}
+
+// NewAdapters makes the adapters. For live money they are those of the configuration. For test money they are the same
+// adapters with the simulator at simURL, or none if it is empty. options has the clock, the observer of exchanges and
+// the proxy. To add a provider, add its lines here and its name above.
+func NewAdapters(cfg config.Server, simURL string, options provider.ClientOptions) *Adapters {
 	type account struct {
 		mode     tenant.Mode
 		proxy    *outbound.Proxy // nil for the simulator
@@ -27,36 +42,37 @@ func (a *App) buildRails(record func(provider.Exchange)) {
 		hubtel   config.Hubtel
 		paystack config.Paystack
 	}
-	accounts := []account{{tenant.Live, a.proxy, a.cfg.MTN, a.cfg.Hubtel, a.cfg.Paystack}}
-	if a.sim != nil {
-		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(a.sim.url), simhubtel.Config(a.sim.url), simpaystack.Config(a.sim.url)})
+	a, simURL := &Adapters{}, simBase(simURL)
+	accounts := []account{{tenant.Live, options.Proxy, cfg.MTN, cfg.Hubtel, cfg.Paystack}}
+	if simURL != "" {
+		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(simURL), simhubtel.Config(simURL), simpaystack.Config(simURL)})
 	}
-	add := func(r provider.Rail) {
-		for _, l := range a.cfg.ProviderLimits {
+	add := func(r provider.Rail, closeClient func()) {
+		for _, l := range cfg.ProviderLimits {
 			if l.Provider == r.Name {
 				r.Limits = append(r.Limits, provider.Limit{Operation: l.Operation, Channel: l.Channel, Min: l.Min, Max: l.Max})
 			}
 		}
-		a.rails = append(a.rails, r)
+		a.Rails, a.closers = append(a.Rails, r), append(a.closers, closeClient)
 	}
 	for _, each := range accounts {
-		options := provider.ClientOptions{Mode: string(each.mode), Clock: a.clock, Record: record, Proxy: each.proxy, MaxConns: providerConnections}
+		o := options
+		o.Mode, o.Proxy, o.MaxConns = string(each.mode), each.proxy, providerConnections
 		if each.mtn.Enabled() {
-			adapter := mtnmomo.New(each.mtn, options)
-			a.closers = append(a.closers, adapter.Close)
-			add(adapter.Rail())
+			adapter := mtnmomo.New(each.mtn, o)
+			add(adapter.Rail(), adapter.Close)
 		}
 		if each.hubtel.Enabled() {
-			adapter := hubtel.New(each.hubtel, options)
-			a.closers = append(a.closers, adapter.Close)
-			add(adapter.Rail())
+			adapter := hubtel.New(each.hubtel, o)
+			add(adapter.Rail(), adapter.Close)
 		}
 		if each.paystack.Enabled() {
-			adapter := paystack.New(each.paystack, options)
-			a.closers = append(a.closers, adapter.Close)
-			add(adapter.Rail())
+			adapter := paystack.New(each.paystack, o)
+			add(adapter.Rail(), adapter.Close)
 		}
 	}
+	a.addTexts(cfg, simURL, options)
+	return a
 }
 
 // accounts lists the accounts at providers of live money, which a recovery compares. It leaves out the simulator's

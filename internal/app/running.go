@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/books"
 	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/checkup"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/config"
@@ -124,6 +125,7 @@ type parts struct {
 	notices      *notice.Notices
 	slowlyFrom   time.Duration // from when slow conditions are looked at again, by Elapsed, of the worker of notices
 	routes       *route.Table
+	checkup      *checkup.Checkup
 	lookups      *lookup.Lookups
 	treasury     *treasury.Treasury
 	payments     *payments.Payments
@@ -142,7 +144,6 @@ type parts struct {
 	console      *console.Console
 	meters       *meters
 	rails        []provider.Rail
-	closers      []func()
 
 	timekeeper *timekeeping.Keeper
 }

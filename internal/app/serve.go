@@ -138,7 +138,7 @@ func (a *App) pages(secrets func(purpose string) []byte) (sites [][]console.Rout
 		Requests: a.requests, Routes: a.routes, Approvals: approvals, Statements: a.statements, Notices: a.notices, NumberKey: secrets(identity.NumberKey)}
 	settings := &accountsettings.Pages{Identity: a.identity, Access: a.access, Requests: a.requests, Webhooks: a.webhooks, Approvals: approvals}
 	ops := &ops.Pages{Tenants: a.tenants, Access: a.access, Audit: a.audit, Payments: a.payments, Messaging: a.messaging, Senders: a.senders,
-		Jobs: a.jobs, Rails: a.routes, Approvals: approvals, Records: records, Settings: settings, Notices: a.notices, Checks: a.checks,
+		Jobs: a.jobs, Rails: a.routes, Checkup: a.checkup, Approvals: approvals, Records: records, Settings: settings, Notices: a.notices, Checks: a.checks,
 		Figures: a.figures, Reconcile: a.reconcile, LastBackup: func(ctx context.Context) (time.Time, bool, error) {
 			last, found, err := backup.Last(ctx, a.db)
 			return last.MadeAt, found, err

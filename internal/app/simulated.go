@@ -29,6 +29,14 @@ type simulator struct {
 	local   *simulated   // nil when it is another process
 }
 
+// simURL returns where the adapters find the simulator; empty: there is none.
+func (a *App) simURL() string {
+	if a.sim == nil {
+		return ""
+	}
+	return a.sim.url
+}
+
 // simulated is a simulator of every provider that has an adapter.
 type simulated struct {
 	*sim.Sim

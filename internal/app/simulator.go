@@ -28,6 +28,9 @@ const simFolder = "simulator"
 // simListen is the address of the simulated providers in a development server.
 const simListen = "127.0.0.1:8090"
 
+// SimURL is where the adapters find the simulator of a development server, unless its port was taken.
+const SimURL = "http://" + simListen
+
 // smscListen is the address of its message centre.
 const smscListen = "127.0.0.1:2775"
 
@@ -42,7 +45,7 @@ const never = 100 * 365 * 24 * time.Hour
 func (a *App) startSimulator(context.Context) error {
 	switch {
 	case a.cfg.Sim != "":
-		base := strings.TrimSuffix(strings.TrimSuffix(a.cfg.Sim, "/"), simControl)
+		base := simBase(a.cfg.Sim)
 		target, err := url.Parse(base)
 		if err != nil { // settle has refused such a URL
 			return fmt.Errorf("--sim: %w", err)
@@ -88,6 +91,11 @@ func (a *App) startSimulator(context.Context) error {
 	}()
 	a.sim = &simulator{url: l.url(), smpp: centre.net.Addr().String(), control: meant(local.Handler()), local: local}
 	return nil
+}
+
+// simBase returns the address of a simulator without the path of its own interface.
+func simBase(address string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(address, "/"), simControl)
 }
 
 // remoteControl passes control requests on to a simulator in another process. It also moves this process's clock, so

@@ -30,7 +30,6 @@ func (a *App) buildMessaging() error {
 	if err != nil {
 		return err
 	}
-	a.buildTextRails(func(e provider.Exchange) { a.routes.Record(e) })
 	if a.cfg.SendsTexts() {
 		a.sms = append(a.sms, &smsRail{mode: tenant.Live, binds: len(binds) > 0, find: func(context.Context) ([]smpp.Bind, error) { return append([]smpp.Bind{}, binds...), nil }})
 	}

@@ -20,32 +20,34 @@ import (
 	"github.com/makola/makola/internal/textroute"
 )
 
-// buildTextRails makes the adapters for texts over HTTP. For live messages they are those of the configuration. For
-// test messages they are the same adapters with the simulator. To add a provider, add its lines here and its name in
-// config.
-func (a *App) buildTextRails(record func(provider.Exchange)) {
+// addTexts makes the adapters for texts over HTTP. For live messages they are those of the configuration. For test
+// messages they are the same adapters with the simulator. To add a provider, add its lines here and its name in config.
+func (a *Adapters) addTexts(cfg config.Server, simURL string, options provider.ClientOptions) {
+	record := options.Record
 	// A campaign would fill the log of exchanges, so only failed exchanges are kept.
-	failures := func(e provider.Exchange) {
-		if e.Err != "" || e.Status >= http.StatusMultipleChoices {
+	options.Record = func(e provider.Exchange) {
+		if record != nil && (e.Err != "" || e.Status >= http.StatusMultipleChoices) {
 			record(e)
 		}
 	}
 	add := func(mode tenant.Mode, proxy *outbound.Proxy, h config.HubtelSMS, k config.Arkesel) {
-		options := func(window int) provider.ClientOptions {
-			return provider.ClientOptions{Mode: string(mode), Clock: a.clock, Record: failures, Proxy: proxy, MaxConns: window + textPolls}
+		of := func(window int) provider.ClientOptions {
+			o := options
+			o.Mode, o.Proxy, o.MaxConns = string(mode), proxy, window+textPolls
+			return o
 		}
 		if h.Enabled() {
-			adapter := hubtelsms.New(h, options(h.Window))
-			a.closers, a.textRails = append(a.closers, adapter.Close), append(a.textRails, adapter.Rail())
+			adapter := hubtelsms.New(h, of(h.Window))
+			a.closers, a.Texts = append(a.closers, adapter.Close), append(a.Texts, adapter.Rail())
 		}
 		if k.Enabled() {
-			adapter := arkesel.New(k, options(k.Window))
-			a.closers, a.textRails = append(a.closers, adapter.Close), append(a.textRails, adapter.Rail())
+			adapter := arkesel.New(k, of(k.Window))
+			a.closers, a.Texts = append(a.closers, adapter.Close), append(a.Texts, adapter.Rail())
 		}
 	}
-	add(tenant.Live, a.proxy, a.cfg.HubtelSMS, a.cfg.Arkesel)
-	if a.sim != nil {
-		add(tenant.Test, nil, simhubtelsms.Config(a.sim.url), simarkesel.Config(a.sim.url))
+	add(tenant.Live, options.Proxy, cfg.HubtelSMS, cfg.Arkesel)
+	if simURL != "" {
+		add(tenant.Test, nil, simhubtelsms.Config(simURL), simarkesel.Config(simURL))
 	}
 }
 

@@ -161,7 +161,7 @@ var changing = map[string]string{
 	"bank add": "gcb --bank GCB --number 1011012345", "bank close": "gcb", "bank open": "gcb=5", "bank sweep": "gcb 5 --reference b1",
 	"bank top-up": "gcb mtn 5 --reference b2", "bank settle": "gcb mtn 5 --reference b3", "bank arrived": "x",
 	"float add": "mtn 5 --reference r4", "payouts resolve": "x --paid", "payouts decide": "x --for house", "payouts refund": "ID x",
-	"providers pause": "mtn --mode live", "providers resume": "mtn --mode live", "providers route": "collect MTN mtn",
+	"providers pause": "mtn --mode live", "providers resume": "mtn --mode live", "providers route": "collect MTN mtn", "providers test": "mtn",
 	"catalogue set": "network MTN --id 7", "catalogue bank-code": "090100 hubtel 1", "catalogue prefix": "0553 MTN",
 	"webhooks replay": "--tenant ID x", "webhooks secret": "ID", "senders create": "--tenant ID --name Adum", "senders approve": "x", "senders reject": "x",
 	"credits sell": "ID 5 --price 1 --reference r5", "credits refund": "ID 5 --price 1 --reference r6", "campaigns stop": "x", "otp reopen": "ID 0244",

@@ -85,7 +85,7 @@ type doctor struct {
 // Run prints the findings and fails when a check does.
 func (c *doctorCommand) Run(e *frame.Env) error {
 	if c.Production() {
-		if err := readableFlag(e.Flags); err != nil {
+		if err := frame.ReadableFlag(e.Flags); err != nil {
 			return err
 		}
 	}

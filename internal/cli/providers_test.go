@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
@@ -19,6 +24,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // served gives the table of a server that has started on the database.
@@ -239,6 +245,70 @@ func TestRunbook_providerIsDownPutsTheRouteBack(t *testing.T) {
 			if p["paused"] != false {
 				t.Errorf("still paused: %v", p)
 			}
+		}
+	})
+}
+
+// simulator runs a simulator until the test ends, and returns its address.
+func simulator(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	file, ended := filepath.Join(t.TempDir(), "ready.json"), make(chan error, 1)
+	go func() {
+		ended <- app.RunSimulator(ctx, app.SimulatorOptions{Listen: "127.0.0.1:0", Data: filepath.Dir(file), ReadyFile: file, Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	var ready app.Ready
+	clocktest.Await(t, "the simulator", func() bool {
+		text, err := os.ReadFile(file)
+		return err == nil && json.Unmarshal(text, &ready) == nil
+	})
+	return ready.SimURL
+}
+
+// The test of providers prints each check of the providers with an account, is in the audit log, and fails where a check does.
+func TestProviders_tested(t *testing.T) {
+	right := simulator(t)
+	each(t, func(t *testing.T, w where) {
+		w.served()
+		out, _ := w.run(exitOK, "providers", "test", "paystack", "--sim", right)
+		for _, line := range []string{"credentials", "callbacks", "status of collect", "float disbursement", "last payment"} {
+			if !strings.Contains(out, line) {
+				t.Errorf("no %s in %s", line, out)
+			}
+		}
+		rows := w.list("providers", "test", "--sim", right)
+		tested := map[string]bool{}
+		for _, r := range rows {
+			tested[fmt.Sprint(r["provider"])] = true
+			if r["state"] == "fail" {
+				t.Errorf("%v", r)
+			}
+		}
+		for _, name := range []string{"mtn", "hubtel", "paystack", "arkesel", "hubtelsms"} {
+			if !tested[name] {
+				t.Errorf("%s is not tested: %v", name, tested)
+			}
+		}
+		if _, errs := w.run(exitInternal, "providers", "test", "arkesel", "--sim", "http://127.0.0.1:1"); !strings.Contains(errs, "1 of 2 checks fail") {
+			t.Error(errs)
+		}
+		if _, errs := w.run(exitUsage, "providers", "test", "voda", "--sim", right); !strings.Contains(errs, "has no account here") {
+			t.Error(errs)
+		}
+		n := 0
+		for _, entry := range w.list("audit", "list") {
+			if entry["action"] == "provider.test" {
+				n++
+			}
+		}
+		if n < 7 {
+			t.Errorf("%d tests are in the audit log", n)
 		}
 	})
 }

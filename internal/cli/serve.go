@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -73,7 +72,7 @@ func readable(s config.Server, flags []*kong.Flag) error {
 	if !s.Production() {
 		return nil
 	}
-	if err := readableFlag(flags); err != nil {
+	if err := frame.ReadableFlag(flags); err != nil {
 		return err
 	}
 	for _, key := range keyVariables {
@@ -90,35 +89,6 @@ func readable(s config.Server, flags []*kong.Flag) error {
 var keyVariables = []struct{ text, file string }{
 	{config.EnvMasterKey, config.EnvMasterKeyFile},
 	{config.EnvReferenceKey, config.EnvReferenceKeyFile},
-}
-
-// readableFlag refuses a credential, or a URL with a password, on the command line.
-func readableFlag(flags []*kong.Flag) error {
-	refuse := func(text string) error { return problem.New(problem.Invalid, "password_readable", text) }
-	for _, f := range flags {
-		if f.Name == "database" && hasPassword(f.Target.String()) {
-			return refuse("The password in --database can be read in the list of processes: give the URL in MAKOLA_DATABASE, or the password in PGPASSWORD or a password file")
-		}
-		value, is := f.Target.Interface().(config.Credential)
-		switch {
-		case !is:
-		case f.Name != "proxy":
-			return refuse(fmt.Sprintf("The secret in --%s is visible in the list of processes. Set it in %s", f.Name, f.Envs[0]))
-		case hasPassword(value.Reveal()):
-			return refuse("The password in --proxy can be read in the list of processes: give the URL in MAKOLA_PROXY")
-		}
-	}
-	return nil
-}
-
-// hasPassword reports whether a URL, or a list of connection settings, contains a password.
-func hasPassword(database string) bool {
-	if u, err := url.Parse(database); err == nil && u.User != nil {
-		if _, has := u.User.Password(); has {
-			return true
-		}
-	}
-	return strings.Contains(database, "password=")
 }
 
 // outliveTheLog ignores SIGPIPE, which would end the server at the next log line after its output was closed.

@@ -29,6 +29,7 @@ type Limit struct {
 var (
 	SearchesOfNumbers = Limit{What: string(roles.SearchNumbers), Most: 30, Of: "numbers"} // by number, account or name
 	Reveals           = Limit{What: string(roles.RevealNumbers), Most: 30, Of: "numbers and secrets"}
+	ProviderTests     = Limit{What: "providers.test", Most: 30, Each: true, Of: "tests of providers"}
 	Exports           = Limit{What: string(roles.ExportPayments), Most: 20, Each: true, Of: "files"}
 )
 

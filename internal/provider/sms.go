@@ -132,14 +132,21 @@ type ReportReader interface {
 	ReadReport(query url.Values) (Receipt, error)
 }
 
+// AccountAsker asks a provider of texts something that only an account may ask, and that sends nothing. Accepted means that the
+// credentials work; the message may have the provider's balance.
+type AccountAsker interface {
+	AskAccount(ctx context.Context) Outcome
+}
+
 // TextRail is one provider of texts over HTTP in one mode.
 type TextRail struct {
 	Name, Mode string
 	Window     int      // maximum number of concurrent requests
 	Senders    []string // the sender IDs that the provider accepts; empty: all
 	Texts      TextSender
-	Poller     TextPoller   // nil: the provider sends reports
-	Reports    ReportReader // nil: the provider sends no reports
+	Account    AccountAsker
+	Poller     TextPoller   // nil: the provider pushes its reports
+	Reports    ReportReader // nil: the provider pushes none
 }
 
 // CallbackPath returns the path that receives the provider's reports.

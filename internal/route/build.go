@@ -18,6 +18,7 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, names []string, rails []pro
 	t.switches = cache.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*switches, error) { return t.loadSwitches(ctx) })
 	t.catalogue = cache.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*catalogue, error) { return t.loadCatalogue(ctx) })
 	t.breakers.init()
+	t.callbacks.init()
 	t.log2db.init()
 	return t
 }

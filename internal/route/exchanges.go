@@ -47,6 +47,9 @@ func (t *Table) write() {
 	gather := time.NewTimer(time.Hour)
 	gather.Stop()
 	defer gather.Stop()
+	callbacks := time.NewTimer(time.Hour)
+	callbacks.Stop()
+	defer callbacks.Stop()
 	for {
 		select {
 		case e := <-w.exchanges:
@@ -62,13 +65,19 @@ func (t *Table) write() {
 			t.publishOrRetry()
 		case <-w.publish:
 			t.publishOrRetry()
+		case <-t.callbacks.new:
+			callbacks.Reset(publishCallbacksEvery)
+		case <-callbacks.C:
+			t.publishCallbacks()
 		case done := <-w.flush:
 			batch = t.drain(batch)
 			t.publishOrRetry()
+			t.publishCallbacks()
 			close(done)
 		case <-w.stop:
 			t.drain(batch)
 			t.publishOrRetry()
+			t.publishCallbacks()
 			return
 		}
 	}

@@ -1,7 +1,9 @@
 package route
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,10 +49,15 @@ const sqlNotKnownSaid = `INSERT INTO provider_not_known (mode, provider, operati
 // that has a status query. The responses are logged and stored. For a response that is not recognized it logs a
 // warning with the setting to change.
 func (t *Table) AskNotKnown(ctx context.Context) error {
-	var said []NotKnown
+	_, err := t.AskNotKnownOf(ctx, t.rails...)
+	return err
+}
+
+// AskNotKnownOf is AskNotKnown for some rails. It returns what they answered.
+func (t *Table) AskNotKnownOf(ctx context.Context, rails ...provider.Rail) (said []NotKnown, err error) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for _, r := range t.rails {
+	for _, r := range rails {
 		for _, op := range Operations() {
 			ask, setting := statusOf(r, op)
 			if ask == nil {
@@ -66,7 +73,7 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 	}
 	asking.Wait()
 	if err := ctx.Err(); err != nil || len(said) == 0 {
-		return err // the node stops: a missing response proves nothing
+		return nil, err // stopped: a missing response proves nothing
 	}
 	understood := 0
 	for _, k := range said {
@@ -75,7 +82,10 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 		}
 	}
 	t.log.InfoContext(ctx, "probed providers with unknown reference", "asked", len(said), "understood", understood)
-	return t.db.Write(ctx, func(tx *db.Tx) error {
+	slices.SortFunc(said, func(a, b NotKnown) int {
+		return cmp.Compare(slices.Index(Operations(), a.Operation), slices.Index(Operations(), b.Operation))
+	})
+	return said, t.db.Write(ctx, func(tx *db.Tx) error {
 		for _, k := range said {
 			if _, err := tx.Exec(sqlNotKnownSaid, k.Mode, k.Provider, string(k.Operation), k.State, k.Answer, db.Micros(k.At)); err != nil {
 				return err

@@ -20,12 +20,14 @@
 //	breaker.go, seeds.go     the circuit breaker of each provider and operation; the routes and catalogues of the first start
 //	notknown.go              whether a provider reports "not known" as its adapter expects
 //	open_breakers.go         the metrics of a node, with its open circuit breakers
+//	callbacks.go             how many callbacks of a provider were verified and refused
 //	route.go, switch_rows.go the table; routes and pauses as they are stored
 //	breaker_memory.go        a node's memory of its breakers
 //	metrics.go               a node's counts of its providers
 //	operation.go             the kinds of work that a provider can be given
 //	catalogue_entries.go     the entries of the catalogues
 //	exchange_packing.go      how an exchange is stored
+//	callback_counts.go       a node's counts of callbacks that are not stored yet
 //	writer.go                the state of the work in the background
 package route
 
@@ -59,10 +61,11 @@ type Table struct {
 	catalogue *cache.Cache[struct{}, *catalogue]
 	known     atomic.Pointer[catalogue] // the last read catalogue, used by Rail
 
-	breakers breakers
-	log2db   writer
-	packer   *packer
-	metrics  metrics
+	breakers  breakers
+	callbacks callbackCounts
+	log2db    writer
+	packer    *packer
+	metrics   metrics
 }
 
 // CheckProvider adds an error for a name that no provider has, because a row under that name would never be used. It

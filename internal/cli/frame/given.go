@@ -42,7 +42,7 @@ var Needs = map[string]roles.Permission{
 	"batch send":  roles.RequestChanges,
 	"batch pause": roles.ChangeTreasury, "batch resume": roles.ChangeTreasury, "batch cancel": roles.ChangeTreasury,
 	"payouts resolve": roles.ChangeTreasury, "payouts decide": roles.ChangeTreasury, "payouts refund": roles.ChangeMoney,
-	"providers pause": roles.SwitchProviders, "providers resume": roles.SwitchProviders, "providers route": roles.ChangeMoney,
+	"providers pause": roles.SwitchProviders, "providers resume": roles.SwitchProviders, "providers route": roles.ChangeMoney, "providers test": roles.SwitchProviders,
 	"catalogue set": roles.ChangeTenants, "catalogue bank-code": roles.ChangeTenants, "catalogue prefix": roles.ChangeTenants,
 	"webhooks replay": roles.ReplayWebhooks, "webhooks secret": roles.ReadSecrets,
 	"senders create": roles.ReviewSenders, "senders approve": roles.ReviewSenders, "senders reject": roles.ReviewSenders,

@@ -21,6 +21,7 @@
 //	given.go          the token, reason and break-glass flag of a line
 //	opened.go         the open database
 //	progress.go       the progress of a long command
+//	readable.go       credentials that other users of the machine could read
 package frame
 
 import (

@@ -24,6 +24,9 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
+// Production reports whether the installation is one of production.
+func (o *Opened) Production() bool { return o.production }
+
 // Jobs returns the queue for commands. It runs no jobs: servers run the jobs that it adds.
 func (o *Opened) Jobs() *jobs.Queue {
 	return jobs.New(o.DB, o.Clock, slog.New(slog.DiscardHandler), jobs.Options{Node: node})

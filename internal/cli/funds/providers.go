@@ -24,6 +24,7 @@ type Providers struct {
 	Routes    providersRoutes    `cmd:"" help:"List the routes: which providers serve an operation, preferred first."`
 	Route     providersRoute     `cmd:"" help:"Change the providers that serve an operation."`
 	Exchanges providersExchanges `cmd:"" help:"Show requests to providers and their responses, redacted."`
+	Test      providersTest      `cmd:"" help:"Test whether providers are set up right. It asks them and moves no money."`
 	Callback  providersCallback  `cmd:"" help:"Print the address to which a provider sends its callbacks."`
 }
 

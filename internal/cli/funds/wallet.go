@@ -5,6 +5,7 @@
 //
 //	aliases.go                     the commands that request a change
 //	providers.go, catalogue.go     providers, pauses and routes; networks, services, banks and prefixes
+//	provider_checks.go             the test of a provider's set-up
 //	provider_callback.go           the address of a provider's callbacks
 //	fees.go, credits.go            fee plans; SMS credits
 //	ledger.go                      the books

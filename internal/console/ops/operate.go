@@ -103,6 +103,7 @@ func accountMenu(v *console.Visit, t tenant.Tenant) (groups []page.Group) {
 
 // providerLine is the status of one operation of one provider.
 type providerLine struct {
+	name                      string // of the provider in addresses; empty: it has no page
 	mode, provider, operation string
 	badge                     page.Badge
 	until                     time.Time
@@ -117,7 +118,7 @@ func (ps *Pages) providers(v *console.Visit) (lines []providerLine, err error) {
 		return nil, err
 	}
 	for _, s := range all {
-		line := providerLine{mode: s.Mode, provider: words.ProviderName(s.Provider), operation: words.OperationWord(string(s.Operation)), badge: words.Worded(words.BreakerBadges, s.Breaker), until: s.Until, why: s.Why}
+		line := providerLine{name: s.Provider, mode: s.Mode, provider: words.ProviderName(s.Provider), operation: words.OperationWord(string(s.Operation)), badge: words.Worded(words.BreakerBadges, s.Breaker), until: s.Until, why: s.Why}
 		if line.ill = s.Breaker != "closed"; s.Paused != nil {
 			line.badge, line.ill = page.Badge{Tone: page.Open, Word: "Paused"}, true
 			line.why = s.Paused.Actor + ": " + s.Paused.Reason
@@ -130,7 +131,7 @@ func (ps *Pages) providers(v *console.Visit) (lines []providerLine, err error) {
 	}
 	for _, b := range binds {
 		state := b.State(v.Now())
-		lines = append(lines, providerLine{mode: string(b.Mode), provider: b.Name, operation: "SMS", badge: words.Worded(words.BreakerBadges, state), why: b.Why, ill: state != messaging.BindUp})
+		lines = append(lines, providerLine{name: b.Name, mode: string(b.Mode), provider: words.ProviderName(b.Name), operation: "SMS", badge: words.Worded(words.BreakerBadges, state), why: b.Why, ill: state != messaging.BindUp})
 	}
 	if len(binds) == 0 {
 		return lines, nil
@@ -145,7 +146,7 @@ func (ps *Pages) providers(v *console.Visit) (lines []providerLine, err error) {
 
 // providerColumns are the columns of the list of providers.
 var providerColumns = []console.Column[providerLine]{
-	console.Text("Provider", "", func(p providerLine) string { return p.provider }),
+	console.Text("Provider", "", func(p providerLine) string { return p.provider }).Laid(console.Link),
 	console.Text("Mode", "", func(p providerLine) string { return words.Mode(tenant.Mode(p.mode)) }).Laid(console.Minor),
 	console.Text("Operation", "", func(p providerLine) string { return p.operation }),
 	console.Shown("Status", func(p providerLine) templ.Component { return page.Mark(p.badge) }),

@@ -2,7 +2,7 @@
 // checks and the audit log, and the forms by which operators request changes.
 //
 // Files: routes.go lists the pages. overview.go has the overview, operate.go accounts, the state of providers and checks, floats.go
-// balances at providers, their latency and pauses, attention.go the payments that need attention, payments.go the payments of all
+// balances at providers, their latency and pauses, provider.go the test of a provider's set-up, attention.go the payments that need attention, payments.go the payments of all
 // accounts, audits.go the audit log, notices.go the messages to people. account_forms.go has the forms about accounts and sender IDs, money_forms.go those about
 // floats, credits and the ends of payments, operation_forms.go those about providers, routes and jobs, fees.go those of fee
 // plans, wallet.go those about wallets. waiting.go counts what awaits the visitor for the navigation.
@@ -16,6 +16,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/checkup"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
 	"github.com/makola/makola/internal/console/settings"
@@ -41,6 +42,7 @@ type Pages struct {
 	Jobs      *jobs.Queue
 	Reconcile *reconcile.Reconcile // counts of the navigation
 	Rails     *route.Table
+	Checkup   *checkup.Checkup
 	Approvals *approvals.Pages
 	Records   *records.Pages
 	Settings  *settings.Pages

@@ -44,6 +44,8 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: "/ops/requests.csv", Permission: roles.ReadRequests, Also: roles.ExportPayments, Inputs: append([]console.Input{ofTenant}, records.RequestFilters...), File: true, Handle: ps.Records.RequestsFile},
 		{Method: http.MethodGet, Path: "/ops/requests/{id}", Permission: roles.ReadRequests, Handle: ps.Records.RefusedOne},
 		{Method: http.MethodGet, Path: "/ops/providers", Permission: roles.ReadProviders, Handle: ps.providerList},
+		{Method: http.MethodGet, Path: "/ops/providers/{name}", Permission: roles.ReadProviders, Handle: ps.provider},
+		{Method: http.MethodPost, Path: "/ops/providers/{name}/test", Permission: roles.SwitchProviders, Slow: true, Handle: ps.testProvider},
 		{Method: http.MethodGet, Path: "/ops/routes", Permission: roles.ReadProviders, Handle: ps.routeList},
 		{Method: http.MethodGet, Path: "/ops/jobs", Permission: roles.ReadChecks, Inputs: []console.Input{{Name: "after", Max: 36}}, Handle: ps.deadLetters},
 		{Method: http.MethodGet, Path: "/ops/float", Permission: roles.ReadTreasury, Inputs: []console.Input{{Name: "ask", Max: 3}}, Handle: ps.floats},

@@ -44,7 +44,7 @@ func (a *Adapter) Close() { a.client.Close() }
 
 // Rail returns the account as a route of texts.
 func (a *Adapter) Rail() provider.TextRail {
-	return provider.TextRail{Name: Name, Mode: a.mode, Window: a.account.Window, Senders: a.account.Senders, Texts: a, Reports: a}
+	return provider.TextRail{Name: Name, Mode: a.mode, Window: a.account.Window, Senders: a.account.Senders, Texts: a, Account: a, Reports: a}
 }
 
 // request is the body of a text.
@@ -61,9 +61,36 @@ func (a *Adapter) SendText(ctx context.Context, t provider.Text) provider.Outcom
 	if err != nil {
 		return provider.Outcome{Class: provider.NotSent, Message: err.Error()}
 	}
-	answer := a.client.Do(ctx, provider.Request{Method: http.MethodPost, URL: a.account.URL + "/api/v2/sms/send", Body: body, Operation: "sms", HideBody: true,
-		Header: http.Header{"Api-Key": {a.account.APIKey.Reveal()}, "Content-Type": {"application/json"}, "Accept": {"application/json"}}})
-	return sent(answer, t.To)
+	return sent(a.do(ctx, provider.Request{Method: http.MethodPost, URL: a.account.URL + "/api/v2/sms/send", Body: body, Operation: "sms", HideBody: true}), t.To)
+}
+
+func (a *Adapter) do(ctx context.Context, r provider.Request) provider.Answer {
+	r.Header = http.Header{"Api-Key": {a.account.APIKey.Reveal()}, "Accept": {"application/json"}}
+	if r.Body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return a.client.Do(ctx, r)
+}
+
+// AskAccount implements provider.AccountAsker by the query of the balance.
+func (a *Adapter) AskAccount(ctx context.Context) provider.Outcome {
+	return balance(a.do(ctx, provider.Request{Method: http.MethodGet, URL: a.account.URL + "/api/v2/clients/balance-details", Operation: "balance"}))
+}
+
+// balance reads the response to a query of the balance.
+func balance(a provider.Answer) provider.Outcome {
+	if o, ok := provider.Undelivered(a); ok {
+		return o
+	}
+	var r response
+	var data struct {
+		SMS  string `json:"sms_balance"`
+		Main string `json:"main_balance"`
+	}
+	if a.Status != http.StatusOK || json.Unmarshal(a.Body, &r) != nil || r.Status != "success" || json.Unmarshal(r.Data, &data) != nil {
+		return provider.Unreadable(a, "no balance")
+	}
+	return provider.Outcome{Class: provider.Accepted, Message: provider.Clip(data.SMS + " SMS and " + data.Main + " left")}
 }
 
 // response is Arkesel's envelope.

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -44,7 +46,7 @@ func (a *Adapter) Close() { a.client.Close() }
 
 // Rail returns the account as a route of texts.
 func (a *Adapter) Rail() provider.TextRail {
-	return provider.TextRail{Name: Name, Mode: a.mode, Window: a.account.Window, Senders: a.account.Senders, Texts: a, Poller: a}
+	return provider.TextRail{Name: Name, Mode: a.mode, Window: a.account.Window, Senders: a.account.Senders, Texts: a, Account: a, Poller: a}
 }
 
 // request is the body of a text.
@@ -118,6 +120,24 @@ func sent(a provider.Answer) provider.Outcome {
 		return refused(statuses[a.Status], strconv.Itoa(a.Status))
 	}
 	return provider.TextUnread(a)
+}
+
+// AskAccount implements provider.AccountAsker by a query of a message that does not exist. Hubtel documents no query of
+// the balance.
+func (a *Adapter) AskAccount(ctx context.Context) provider.Outcome {
+	return account(a.do(ctx, provider.Request{Method: http.MethodGet, URL: a.account.URL + "/v1/messages/" + uuid.NewString(), Operation: "account"}))
+}
+
+// account reads the response to a query of an unknown message.
+func account(a provider.Answer) provider.Outcome {
+	if o, ok := provider.Undelivered(a); ok {
+		return o
+	}
+	var r response
+	if a.Status != http.StatusNotFound || json.Unmarshal(a.Body, &r) != nil || r.Message == "" {
+		return provider.Unreadable(a, "not the answer to an unknown message")
+	}
+	return provider.Outcome{Class: provider.Accepted}
 }
 
 // states are the documented states of a message.
