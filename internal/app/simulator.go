@@ -11,11 +11,13 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/sim/mtn"
@@ -28,8 +30,17 @@ const simFolder = "simulator"
 // simListen is the address of the simulated providers in a development server.
 const simListen = "127.0.0.1:8090"
 
-// SimURL is where the adapters find the simulator of a development server, unless its port was taken.
-const SimURL = "http://" + simListen
+// simAddressFile has the address of a development server's simulator, for commands.
+const simAddressFile = "address"
+
+// SimulatorOf returns where the adapters find the simulator of the development server with a data folder.
+func SimulatorOf(s config.Storage) string {
+	address, err := os.ReadFile(filepath.Join(s.Data, simFolder, simAddressFile))
+	if err != nil {
+		return "http://" + simListen
+	}
+	return string(address)
+}
 
 // smscListen is the address of its message centre.
 const smscListen = "127.0.0.1:2775"
@@ -89,6 +100,9 @@ func (a *App) startSimulator(context.Context) error {
 			a.failed <- err
 		}
 	}()
+	if err := os.WriteFile(filepath.Join(folder, simAddressFile), []byte(l.url()), 0o600); err != nil {
+		return fmt.Errorf("the address of the simulator: %w", err)
+	}
 	a.sim = &simulator{url: l.url(), smpp: centre.net.Addr().String(), control: meant(local.Handler()), local: local}
 	return nil
 }

@@ -22,7 +22,7 @@ type providersTest struct {
 	frame.Reasoned
 	Provider string `arg:"" optional:"" help:"Name of the provider, such as paystack. Without it every provider with an account."`
 	Mode     string `name:"mode" enum:"test,live," default:"" placeholder:"test|live" help:"Mode to test. Without it both."`
-	Sim      string `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"Simulator of the server. In development it is looked for at its usual address."`
+	Sim      string `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"Simulator of the server. Without it that of a development server with the same data folder."`
 
 	Egress    config.Egress    `embed:""`
 	MTN       config.MTN       `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
@@ -75,7 +75,7 @@ func (c *providersTest) test(e *frame.Env, o *frame.Opened, secret config.Secret
 	}
 	sim := c.Sim
 	if sim == "" && !o.Production() {
-		sim = app.SimURL
+		sim = app.SimulatorOf(c.Storage)
 	}
 	adapters := app.NewAdapters(config.Server{MTN: c.MTN, Hubtel: c.Hubtel, Paystack: c.Paystack, HubtelSMS: c.HubtelSMS, Arkesel: c.Arkesel}, sim, provider.ClientOptions{Clock: o.Clock, Proxy: proxy})
 	defer adapters.Close()
