@@ -21,7 +21,7 @@ var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
 // A newcomer with the built program, an empty folder and the guide has the first payout over Paystack and the first text over
 // Arkesel within five minutes.
-func TestFirstDay_guideWorks(t *testing.T) {
+func TestGuideSamples_firstDay(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/operations/first-day.md")
 	if err != nil {
