@@ -52,7 +52,7 @@ func (c *call) callback(path string) error {
 		return err
 	}
 	rail := c.api.callbacks[known].rail
-	hints, err := rail.Callbacks.ParseCallback(provider.CallbackRequest{Method: c.r.Method, Header: c.r.Header, Body: c.body})
+	hints, err := rail.Callbacks.ParseCallback(provider.CallbackRequest{Method: c.r.Method, Host: c.r.Host, Path: c.r.URL.Path, Header: c.r.Header, Body: c.body})
 	c.api.Routes.CallbackArrived(rail.Name, rail.Mode, err == nil)
 	if err != nil {
 		return problem.Wrap(err, problem.Malformed, "callback_unreadable", "The callback could not be read")

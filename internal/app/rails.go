@@ -6,16 +6,18 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/hubtel"
 	"github.com/makola/makola/internal/provider/mtnmomo"
+	"github.com/makola/makola/internal/provider/pawapay"
 	"github.com/makola/makola/internal/provider/paystack"
 	"github.com/makola/makola/internal/recovery"
 	simhubtel "github.com/makola/makola/internal/sim/hubtel"
 	simmtn "github.com/makola/makola/internal/sim/mtn"
+	simpawapay "github.com/makola/makola/internal/sim/pawapay"
 	simpaystack "github.com/makola/makola/internal/sim/paystack"
 	"github.com/makola/makola/internal/tenant"
 )
 
 // Providers returns the names of the payment providers that have an adapter.
-func Providers() []string { return []string{mtnmomo.Name, hubtel.Name, paystack.Name} }
+func Providers() []string { return []string{mtnmomo.Name, hubtel.Name, paystack.Name, pawapay.Name} }
 
 // Adapters has an adapter for each account with a provider.
 type Adapters struct {
@@ -41,11 +43,12 @@ func NewAdapters(cfg config.Server, simURL string, options provider.ClientOption
 		mtn      config.MTN
 		hubtel   config.Hubtel
 		paystack config.Paystack
+		pawapay  config.PawaPay
 	}
 	a, simURL := &Adapters{}, simBase(simURL)
-	accounts := []account{{tenant.Live, options.Proxy, cfg.MTN, cfg.Hubtel, cfg.Paystack}}
+	accounts := []account{{tenant.Live, options.Proxy, cfg.MTN, cfg.Hubtel, cfg.Paystack, cfg.PawaPay}}
 	if simURL != "" {
-		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(simURL), simhubtel.Config(simURL), simpaystack.Config(simURL)})
+		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(simURL), simhubtel.Config(simURL), simpaystack.Config(simURL), simpawapay.Config(simURL)})
 	}
 	add := func(r provider.Rail, closeClient func()) {
 		for _, l := range cfg.ProviderLimits {
@@ -70,6 +73,10 @@ func NewAdapters(cfg config.Server, simURL string, options provider.ClientOption
 			adapter := paystack.New(each.paystack, o)
 			add(adapter.Rail(), adapter.Close)
 		}
+		if each.pawapay.Enabled() {
+			adapter := pawapay.New(each.pawapay, o)
+			add(adapter.Rail(), adapter.Close)
+		}
 	}
 	a.addTexts(cfg, simURL, options)
 	return a
@@ -86,8 +93,9 @@ func (a *App) accounts() (list []recovery.Account) {
 	mtn, hub := a.cfg.MTN, a.cfg.Hubtel
 	add(mtnmomo.Name, mtn.Enabled(), mtn.Environment, mtn.CollectionUser, mtn.DisbursementUser)
 	add(hubtel.Name, hub.Enabled(), hub.ClientID, hub.POSSales, hub.Prepaid, hub.Commission)
-	// Only Paystack's key identifies the business, so a new key looks like another account.
+	// Only a key or token identifies the business at Paystack and pawaPay, so a new one looks like another account.
 	add(paystack.Name, a.cfg.Paystack.Enabled(), a.cfg.Paystack.SecretKey.Reveal())
+	add(pawapay.Name, a.cfg.PawaPay.Enabled(), a.cfg.PawaPay.URL, a.cfg.PawaPay.Token.Reveal())
 	return list
 }
 

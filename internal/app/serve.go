@@ -28,8 +28,11 @@ import (
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/pawapay"
 	"github.com/makola/makola/internal/provider/paystack"
 	"github.com/makola/makola/internal/recovery"
+	simpawapay "github.com/makola/makola/internal/sim/pawapay"
+	simpaystack "github.com/makola/makola/internal/sim/paystack"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -333,9 +336,14 @@ func (a *App) findCallbacks(public string) {
 		}
 	}
 	a.callbacks.Store(&urls)
-	if address := urls[railID{paystack.Name, string(tenant.Test)}]; address != "" && a.sim != nil {
-		if err := a.sim.sendEvents(context.Background(), address); err != nil {
-			a.log.Warn("simulated Paystack sends no events", "error", err)
+	for name, settings := range map[string]func(address string) any{
+		paystack.Name: func(address string) any { return simpaystack.Settings{EventURL: &address} },
+		pawapay.Name:  func(address string) any { return simpawapay.Settings{CallbackURL: &address} },
+	} {
+		if address := urls[railID{name, string(tenant.Test)}]; address != "" && a.sim != nil {
+			if err := a.sim.sendEvents(context.Background(), name, settings(address)); err != nil {
+				a.log.Warn("simulated provider sends no events", "provider", name, "error", err)
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/sim/hubtelsms"
 	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/pawapay"
 	"github.com/makola/makola/internal/sim/paystack"
 	"github.com/makola/makola/internal/sim/smsc"
 )
@@ -49,7 +50,7 @@ type simulated struct {
 func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulated, error) {
 	centre := smsc.New(ofCentre)
 	ark, hub := arkesel.New(), hubtelsms.New()
-	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), paystack.New(paystack.Options{}), centre.Join, ark.Join, hub.Join)
+	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), paystack.New(paystack.Options{}), pawapay.New(pawapay.Options{}), centre.Join, ark.Join, hub.Join)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +119,7 @@ func sandboxes(base string, sms smsc.Account) []sandbox {
 		{"MTN", mtnSandbox(base)},
 		{"Hubtel", hubtelSandbox(base)},
 		{"Paystack", paystackSandbox(base)},
+		{"pawaPay", textSandbox(pawapay.Config(base).URL, "for clients of pawaPay", "API token "+pawapay.Config(base).Token.Reveal())},
 		{"Arkesel", textSandbox(arkesel.Config(base).URL, "for clients of Arkesel", "API key "+arkesel.Config(base).APIKey.Reveal())},
 		{"Hubtel SMS", textSandbox(hubtelsms.Config(base).URL, "for clients of Hubtel SMS", "client ID "+hubtelsms.Config(base).ClientID+"  client secret "+hubtelsms.Config(base).ClientSecret.Reveal())},
 		{"SMS", []string{fmt.Sprintf("%s        SMPP 3.4  system ID %s  password %s", sms.Address, sms.SystemID, sms.Password)}},
@@ -144,15 +146,15 @@ func textSandbox(url, whom, keys string) []string {
 	return []string{url + "        " + whom + "  " + keys}
 }
 
-// sendEvents sets the address for the events of the simulated Paystack, as a business does in Paystack's dashboard.
-func (s *simulator) sendEvents(ctx context.Context, address string) error {
-	body, err := json.Marshal(paystack.Settings{EventURL: &address})
+// sendEvents tells a simulated provider where its events go, as a business does in the provider's dashboard.
+func (s *simulator) sendEvents(ctx context.Context, name string, settings any) error {
+	body, err := json.Marshal(settings)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookForSMSC)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+simControl+"/paystack", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+simControl+"/"+name, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

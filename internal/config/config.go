@@ -82,6 +82,7 @@ type Server struct {
 	Hubtel         Hubtel          `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
 	ProviderLimits []ProviderLimit `name:"provider-limit" env:"MAKOLA_PROVIDER_LIMITS" placeholder:"PROVIDER:OPERATION:CHANNEL:MIN-MAX" help:"Smallest and largest amount of a provider, such as paystack:disburse_wallet:MTN:1.00-5000.00; * is any. Other amounts go to the next provider of the route. May be repeated."`
 	Paystack       Paystack        `embed:"" prefix:"paystack-" envprefix:"MAKOLA_PAYSTACK_"`
+	PawaPay        PawaPay         `embed:"" prefix:"pawapay-" envprefix:"MAKOLA_PAWAPAY_"`
 	HubtelSMS      HubtelSMS       `embed:"" prefix:"hubtel-sms-" envprefix:"MAKOLA_HUBTEL_SMS_"`
 	Arkesel        Arkesel         `embed:"" prefix:"arkesel-" envprefix:"MAKOLA_ARKESEL_"`
 	OptOut         OptOutWords     `embed:"" prefix:"sms-" envprefix:"MAKOLA_SMS_"`

@@ -32,6 +32,9 @@ func (s Server) Peers() ([]Peer, error) {
 	if s.Paystack.Enabled() {
 		urls = append(urls, host{"paystack URL", s.Paystack.URL})
 	}
+	if s.PawaPay.Enabled() {
+		urls = append(urls, host{"pawapay URL", s.PawaPay.URL})
+	}
 	if s.HubtelSMS.Enabled() {
 		urls = append(urls, host{"hubtelsms URL", s.HubtelSMS.URL})
 	}

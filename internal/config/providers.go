@@ -121,7 +121,32 @@ func (p Paystack) Missing() []string {
 	return []string{"a live secret key of Paystack, which begins with sk_live_: set MAKOLA_PAYSTACK_SECRET_KEY"}
 }
 
-// Reply is an HTTP response with a known meaning: its status and the code in its body.
+// PawaPay is an account with pawaPay. Its sandbox has a host of its own.
+type PawaPay struct {
+	Token           Credential `name:"token" env:"TOKEN" hidden:"" help:"API token of pawaPay. Empty disables pawaPay."`
+	URL             string     `name:"url" env:"URL" default:"https://api.pawapay.io" help:"Base URL of pawaPay's interface."`
+	SignedCallbacks bool       `name:"signed-callbacks" env:"SIGNED_CALLBACKS" help:"Refuse callbacks of pawaPay without a signature. Set it once signed callbacks are switched on in its dashboard."`
+
+	// VisibleAfter is the time after which pawaPay shows a payment that it has. Nobody has measured it, so it is zero and not a
+	// setting. The simulator's is known.
+	VisibleAfter time.Duration `kong:"-"`
+}
+
+// Enabled reports whether the operator configured pawaPay at all.
+func (p PawaPay) Enabled() bool { return p.Token != "" }
+
+// Test reports whether the account is one of pawaPay's sandbox, in which no money moves.
+func (p PawaPay) Test() bool { return strings.Contains(p.URL, "//api.sandbox.pawapay.io") }
+
+// Missing lists the settings that an enabled account lacks.
+func (p PawaPay) Missing() []string {
+	if !p.Test() {
+		return nil
+	}
+	return []string{"the production host of pawaPay: leave MAKOLA_PAWAPAY_URL unset, and set MAKOLA_PAWAPAY_TOKEN to a token of production"}
+}
+
+// Reply is an HTTP response with a documented meaning: its status with the code in its body.
 type Reply struct {
 	Status int
 	Code   string

@@ -1,0 +1,46 @@
+package pawapay
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sim"
+)
+
+// Settings are the settings of an account in pawaPay's dashboard, as members of the control interface.
+type Settings struct {
+	CallbackURL   *string `json:"callback_url,omitempty"`   // where callbacks go; empty: nowhere
+	RejectRepeats *bool   `json:"reject_repeats,omitempty"` // whether a used id is rejected instead of ignored
+}
+
+// controls are the routes of the dashboard.
+func (p *pawapay) controls() map[string]func(*http.Request) (any, error) {
+	view := func(*http.Request) (any, error) {
+		o := p.setting()
+		return Settings{&o.CallbackURL, &o.RejectRepeats}, nil
+	}
+	return map[string]func(*http.Request) (any, error){
+		"GET /sim/v1/pawapay": view,
+		"POST /sim/v1/pawapay": func(r *http.Request) (any, error) {
+			var s Settings
+			if err := sim.Decode(r, &s); err != nil {
+				return nil, err
+			}
+			if s.CallbackURL != nil && *s.CallbackURL != "" {
+				if u, err := url.Parse(*s.CallbackURL); err != nil || u.Host == "" {
+					return nil, problem.Field("callback_url", "must be a URL")
+				}
+			}
+			p.mu.Lock()
+			if s.CallbackURL != nil {
+				p.settings.CallbackURL = *s.CallbackURL
+			}
+			if s.RejectRepeats != nil {
+				p.settings.RejectRepeats = *s.RejectRepeats
+			}
+			p.mu.Unlock()
+			return view(r)
+		},
+	}
+}
