@@ -100,6 +100,7 @@ func (b *browsed) furnish() []screen {
 func (b *browsed) furnishMoney() []screen {
 	b.t.Helper()
 	ended, draft, file := b.furnishBatches()
+	deposit := b.requestedByAnother("1500", "2500")[0] // before deposits name a bank account
 	b.ordered("/ops/banks/add", "name", "gcb", "mode", "test", "bank", "GCB Bank", "number", "1011 0123 4567")
 	const rows = "Date,Remarks,Debit,Credit,Balance\n23/04/2026,CHARGES,1.00,,99.00\n24/04/2026,DEPOSIT OF ADOM STORES,,2500.00,2599.00\n"
 	to := b.givesStatement("bank", "gcb", rows).Header.Get("Location")
@@ -119,7 +120,6 @@ func (b *browsed) furnishMoney() []screen {
 	}
 	fees := "/ops/acts/" + strings.TrimPrefix(b.ordered("/ops/tenants/"+demo.ID+"/fees", "plan", "rates", "collection-all-percent", "1", "payout-bank-fixed", "8.00"), "/ops/acts/")
 	id := strings.TrimPrefix(exception, "/ops/exceptions/")
-	deposit := b.requestedByAnother("1500", "2500")[0]
 	return []screen{
 		{"batches", batchesPage}, {"batch ended", batchesPage + "/" + ended}, {"batch rows", batchesPage + "/" + ended + "/rows"}, {"batch draft", batchesPage + "/" + draft}, {"batch columns", "/app/" + demoTenant + "/batch-files/" + file}, {"new batch", batchesPage + "/new"},
 		{"bank account", "/ops/banks"}, {"bank statement", statement}, {"statement columns", next}, {"all statements", "/ops/statements"}, {"all exceptions", "/ops/exceptions"}, {"exception", exception},

@@ -89,11 +89,13 @@ func rateTable(v *console.Visit, rules []tenant.Rule) page.FieldTable {
 		r, has := s.Own(rules)
 		usual := map[string]string{}
 		if has {
-			usual[cellPercent] = r.Percent()
 			for cell, amount := range map[string]money.Pesewas{cellFlat: r.Flat, cellMinimum: r.Minimum, cellMaximum: r.Maximum} {
 				if amount > 0 {
 					usual[cell] = amount.String()
 				}
+			}
+			if r.BasisPoints > 0 || len(usual) == 0 {
+				usual[cellPercent] = r.Percent()
 			}
 		}
 		row := page.FieldRow{Head: s.String(), Note: page.Cedis(tenant.RuleOf(rules, s.Product, s.Channel).Fee(feeExample))}
