@@ -90,7 +90,7 @@ func (c *providersTest) test(e *frame.Env, o *frame.Opened, secret config.Secret
 	}
 	all := []checkup.Result{}
 	for _, name := range names {
-		if err := o.Act(e.Ctx, audit.Entry{Action: checkup.Action, Subject: name}, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
+		if err := o.Change(e.Ctx, audit.Entry{Action: checkup.Action, Subject: name}, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
 			return nil, err
 		}
 		found, err := tests.Test(e.Ctx, name, c.Mode)

@@ -57,7 +57,7 @@ func (ps *Pages) provider(v *console.Visit) (console.Answer, error) {
 	}
 	body := []templ.Component{page.Listing(l)}
 	if v.Can(roles.SwitchProviders) {
-		body = append(body, page.Act("/ops/providers/"+name+"/test", "Test provider", ""))
+		body = append(body, page.ActionButton("/ops/providers/"+name+"/test", "Test provider", ""))
 	}
 	return console.Answer{Title: l.Title, Body: page.Join(body...)}, nil
 }
