@@ -29,7 +29,6 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -625,44 +624,6 @@ func TestApprove_interruptedAppliesOnce(t *testing.T) {
 		}
 		if r, err := f.ledger.Check(f.t.Context()); err != nil || !r.OK() {
 			f.t.Fatal(r, err)
-		}
-	})
-}
-
-// A correction takes no more than the wallet has when it is approved.
-func TestCorrection_upToTheBalance(t *testing.T) {
-	each(t, func(f *fixture) {
-		adjust := func(amount money.Pesewas, reason string) Request {
-			f.t.Helper()
-			request, err := f.Adjust(f.t.Context(), f.requester, newID(), f.tenant.ID, amount, reason)
-			if err != nil {
-				f.t.Fatal(err)
-			}
-			return request
-		}
-		in, out, again := adjust(50_000_000, "booked twice"), adjust(-50_000_000, "booked twice"), adjust(-50_000_000, "and a third time")
-		if in.Sentence != "Correct the wallet of Adom Stores (live): put GHS 500,000.00 into it" ||
-			out.Sentence != "Correct the wallet of Adom Stores (live): take GHS 500,000.00 out of it" || out.Amount != 50_000_000 {
-			f.t.Fatalf("%+v\n%+v", in, out)
-		}
-		approve := func(request Request, want State, times int64) {
-			f.t.Helper()
-			after, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
-			if err != nil || after.State != want {
-				f.t.Fatalf("%+v, %v", after, err)
-			}
-			f.has(times)
-		}
-		approve(in, Done, 1)
-		approve(out, Done, 0)
-		if e := f.entries()[0]; e.Action != KindAdjust || e.Changes()[0].Before != "GHS 500,000.00" || e.Changes()[0].After != "GHS 0.00" {
-			f.t.Fatalf("%+v", e)
-		}
-		_, err := f.Approve(f.t.Context(), f.first, again.ID, again.Digest)
-		f.refused(err, problem.InsufficientFunds, problem.From(err).Code)
-		f.is(again.ID, Waiting) // until the money is there
-		if _, err := f.Adjust(f.t.Context(), f.requester, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
-			f.t.Fatal(err)
 		}
 	})
 }

@@ -3,7 +3,7 @@
 // settings itself. The command line fills the structs, and package app builds the program from them.
 //
 // Files: config.go (the server and its storage), production.go (requirements of production), providers.go
-// (credentials of MTN, Hubtel and Paystack), limits.go (their amounts), texts.go (texts over HTTP), smpp.go (of
+// (credentials of MTN, Hubtel and Paystack), limits.go (their amounts), texts.go (texts over HTTP), hours.go (the hours of promotional texts), smpp.go (of
 // message centres), smtp.go (of the mail server), notice.go (other ways of notices), secret.go, ring.go (the secret,
 // and master keys in a ring), secret_file.go (files with secrets), retention.go (retention times), peers.go
 // (addresses of providers), egress.go (the proxy of outgoing requests).

@@ -9,7 +9,7 @@
 //
 // A file depends only on files that are listed below it:
 //
-//	inbox.go           the store: texts and parts in the order in which they came
+//	inbox.go           texts and parts in the order in which they came
 //	sweep.go           parts whose text stays incomplete, and texts that are old
 //	parts.go           the parts of long texts
 //	accept.go          a whole text: its account, STOP and START, its event
@@ -17,53 +17,22 @@
 //	list.go, erasure.go  texts for people; a person's number
 //	numbers.go         numbers and keywords of accounts
 //	words.go           the words of STOP and START
+//	store.go           the store and its dependencies
 package inbox
 
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
-	"github.com/makola/makola/internal/webhook"
 )
-
-// Deps is everything that the store needs. A command that only reads and assigns sets DB, Tenants and Clock.
-type Deps struct {
-	DB        *db.DB
-	Tenants   *tenant.Store
-	Contacts  *contacts.Store
-	Webhooks  *webhook.Webhooks
-	Messaging *messaging.Messaging
-	Jobs      *jobs.Queue
-	Clock     *clock.Clock
-	Log       *slog.Logger
-	Words     config.OptOutWords
-	Keep      time.Duration // a text; 0 is 90 days
-}
-
-// defaultKeep is how long a text is kept.
-const defaultKeep = 90 * 24 * time.Hour
-
-// Store keeps the texts of all accounts. It is safe for concurrent use.
-type Store struct {
-	Deps
-	words     map[string]Word
-	texts     *prometheus.CounterVec
-	committer *groupcommit.Committer[received, outcome]
-}
 
 // New makes a store and registers its jobs with a queue, if it has one.
 func New(d Deps) *Store {
@@ -80,24 +49,6 @@ func New(d Deps) *Store {
 	}
 	return s
 }
-
-// received is a text or part as an operator sent it.
-type received struct {
-	provider.Incoming
-	mode tenant.Mode
-	id   string
-}
-
-// outcome is what became of a text or part.
-type outcome string
-
-const (
-	stored     outcome = "stored"
-	partStored outcome = "part"
-	repeated   outcome = "repeated"
-	unassigned outcome = "unassigned"
-	dropped    outcome = "dropped"
-)
 
 // Receive queues a text from a handset behind earlier ones and returns at once. stored waits for the commit, after
 // which the text may be acknowledged.

@@ -25,6 +25,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/messaging/otp"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/senderid"
@@ -61,6 +62,19 @@ func New(d Deps) *Messaging {
 	m.delivery = delivery.New(delivery.Deps{DB: d.DB, Ledger: d.Ledger, Jobs: d.Jobs, Codes: m.Codes, Watch: d.Watch, Clock: d.Clock, Log: d.Log,
 		SMS: d.SMS, Hours: d.Hours, OptedOut: m.optedOut, Resend: d.Resend, Validity: d.Validity, KeepTexts: d.KeepTexts, Recovery: d.Recovery})
 	return m
+}
+
+// optedOut returns the numbers of a list that opted out.
+func (m *Messaging) optedOut(ctx context.Context, tenant string, list []msisdn.MSISDN) (out map[msisdn.MSISDN]bool, err error) {
+	some, err := m.contacts.HasOptOuts(ctx, tenant)
+	if err != nil || !some {
+		return nil, err
+	}
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		out, err = contacts.OptedOut(tx, tenant, list)
+		return err
+	})
+	return out, err
 }
 
 // Receive queues a mobile operator's receipt without waiting. Of several receipts for one message, the first that is

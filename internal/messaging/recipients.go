@@ -68,19 +68,6 @@ func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, named, grou
 	return list, nil
 }
 
-// optedOut returns the numbers of a list that opted out.
-func (m *Messaging) optedOut(ctx context.Context, tenant string, list []msisdn.MSISDN) (out map[msisdn.MSISDN]bool, err error) {
-	some, err := m.contacts.HasOptOuts(ctx, tenant)
-	if err != nil || !some {
-		return nil, err
-	}
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		out, err = contacts.OptedOut(tx, tenant, list)
-		return err
-	})
-	return out, err
-}
-
 // parseRecipients reads the numbers that a request names, each once.
 func parseRecipients(texts []string) recipientList {
 	list := recipientList{numbers: make([]msisdn.MSISDN, 0, len(texts))}

@@ -2,10 +2,12 @@ package payments
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -173,5 +175,68 @@ func TestHint_ofARefund(t *testing.T) {
 			t.Errorf("the refund is %s", is.Status)
 		}
 		n.sound()
+	})
+}
+
+// Payments that need attention are read by pages, counted up to a bound, and narrowed to those of an owner or of nobody.
+func TestStuckPage_pagesAndOwners(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		n := h.node("a")
+		h.second.script(always(unknown), always(notFound))
+		for range 3 {
+			r := h.payout()
+			r.MSISDN, r.Network = telecel, msisdn.Telecel
+			if _, _, err := n.Payout(t.Context(), h.caller(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.pass(2 * time.Minute)
+		all, err := n.Stuck(t.Context())
+		if err != nil || len(all) != 3 {
+			t.Fatalf("stuck are %v, %v", all, err)
+		}
+		ama := book.Owner{Person: "p-ama", Name: "Ama"}
+		if err := n.Take(t.Context(), all[1].ID, ama, func(*db.Tx) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			filter book.StuckFilter
+			want   []int
+		}{
+			{book.StuckFilter{}, []int{0, 1, 2}}, {book.StuckFilter{Owner: "p-ama"}, []int{1}}, {book.StuckFilter{Ownerless: true}, []int{0, 2}}, {book.StuckFilter{Owner: "p-kofi"}, nil},
+		} {
+			var got []string
+			for f := tt.filter; ; {
+				f.Limit = 1
+				page, err := n.StuckPage(t.Context(), f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(page) == 0 {
+					break
+				}
+				got, f.After = append(got, page[0].ID), book.StuckCursor(page[0])
+			}
+			var want []string
+			var sum money.Pesewas
+			for _, i := range tt.want {
+				want, sum = append(want, all[i].ID), sum+all[i].Amount
+			}
+			count, total, err := n.CountStuck(t.Context(), tt.filter, 10)
+			if !slices.Equal(got, want) || count != len(want) || total != sum || err != nil {
+				t.Errorf("%+v: got %v, want %v; %d, %s, %v", tt.filter, got, want, count, total, err)
+			}
+		}
+		if count, _, err := n.CountStuck(t.Context(), book.StuckFilter{}, 2); err != nil || count != 2 {
+			t.Errorf("counted up to 2: %d, %v", count, err)
+		}
+		if _, err := n.StuckPage(t.Context(), book.StuckFilter{After: "yesterday", Limit: 1}); !problem.Is(err, problem.Invalid) {
+			t.Errorf("a cursor that is none: %v", err)
+		}
+		cares, err := n.Cares(t.Context(), []string{all[0].ID, all[1].ID})
+		if owners, ownersErr := n.OwnersOfStuck(t.Context(), 5); err != nil || ownersErr != nil || len(cares) != 1 || cares[all[1].ID].Owner.Person != "p-ama" || len(owners) != 1 || owners[0] != ama {
+			t.Errorf("%v, %v; %v, %v", cares, err, owners, ownersErr)
+		}
 	})
 }

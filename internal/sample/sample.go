@@ -13,6 +13,7 @@
 //	opening.go   the shops on the first morning
 //	plan.go      what happens when
 //	orders.go    requests of the shops, and their endings
+//	statements.go  imported statements of providers, with faults
 //	maker.go     time that passes, and requests to the server
 //	operator.go  the changes of operators
 //	receiver.go  webhooks received

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/makola/makola/internal/smstext"
 )
 
 // Command ids (section 5.1.2.1). The id of a response is the id of its request with the top bit set.
@@ -41,6 +43,10 @@ var bindStatuses = map[uint32]string{
 	0x00000014: "ESME_RMSGQFUL: queue full", 0x00000053: "ESME_RINVSYSTYP: invalid system type",
 	0x00000058: "ESME_RTHROTTLED: throttled", 0x000000ff: "ESME_RUNKNOWNERR: unknown error",
 }
+
+// dataCoding has the values of section 5.2.19. 0 is the message centre's default alphabet, which is GSM 03.38 at
+// operators.
+var dataCoding = map[smstext.Encoding]byte{smstext.GSM7: 0, smstext.Latin1: 3, smstext.UCS2: 8}
 
 // bindStatus returns a status with its name in the specification, if it has one.
 func bindStatus(status uint32) string {
@@ -178,12 +184,4 @@ func (f *fields) optional() map[uint16][]byte {
 		f.rest = f.rest[4+length:]
 	}
 	return found
-}
-
-// bindBody returns the body of the three bind requests (section 4.1).
-func bindBody(b Bind) []byte {
-	body := cstring(nil, b.SystemID, 16)
-	body = cstring(body, b.Password, 9)
-	body = cstring(body, b.SystemType, 13)
-	return append(body, version34, 0, 0, 0) // interface version, ton, npi, empty address range
 }

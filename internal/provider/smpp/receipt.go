@@ -5,12 +5,10 @@ import (
 	"math/big"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
-	"github.com/makola/makola/internal/smstext"
 )
 
 // states maps the states in a receipt's text (appendix B) to ours.
@@ -26,60 +24,6 @@ var states = map[string]provider.Delivery{
 var stateNumbers = []provider.Delivery{
 	provider.DeliveryPending, provider.DeliveryPending, provider.Delivered, provider.DeliveryExpired, provider.DeliveryFailed,
 	provider.DeliveryFailed, provider.DeliveryPending, provider.DeliveryUnknown, provider.DeliveryRejected, provider.DeliveryRejected,
-}
-
-// delivery is the kind of content of a deliver_sm.
-type delivery int
-
-const (
-	matchable  delivery = iota // a receipt with an id
-	unreadable                 // a receipt without an id, or no valid deliver_sm
-	incoming                   // a message from a handset
-	notice                     // an intermediate notification, or an acknowledgement by a handset
-)
-
-// delivered is a deliver_sm whose members are read.
-type delivered struct {
-	from, to    string
-	esm, coding byte
-	text        []byte
-	optional    map[uint16][]byte
-	kind        delivery // matchable: it is a receipt, whose text is not read yet
-}
-
-// readDelivery reads a deliver_sm. A text counts as a receipt only when the operator marks it as one, because a handset
-// can send any text.
-func readDelivery(body []byte) (d delivered) {
-	f := fields{rest: body}
-	f.cstring() // service_type, which some operators make too long
-	f.octets(2)
-	d.from = f.cstring()
-	f.octets(2)
-	d.to = f.cstring()
-	d.esm = f.octet()
-	f.octets(2)
-	f.cstring()
-	f.cstring()
-	f.octets(2)
-	d.coding = f.octet()
-	f.octet()
-	d.text = f.octets(int(f.octet()))
-	if f.fault && len(d.text) == 0 {
-		d.kind = unreadable
-		return d
-	}
-	d.optional = f.optional()
-	if payload := d.optional[tagPayload]; len(d.text) == 0 && len(payload) > 0 {
-		d.text = payload
-	}
-	switch {
-	case d.esm&esmTypeMask == esmReceipt || d.optional[tagReceiptedID] != nil:
-	case d.esm&esmTypeMask != 0:
-		d.kind = notice
-	default:
-		d.kind = incoming
-	}
-	return d
 }
 
 // parseReceipt reads the receipt in a deliver_sm. It tolerates over-long fields, odd dates, missing members, any case
@@ -115,13 +59,6 @@ func parseReceipt(d delivered, b Bind, now time.Time) (provider.Receipt, deliver
 		return r, unreadable
 	}
 	return r, matchable
-}
-
-func decodeText(octets []byte, coding byte) string {
-	if coding == dataCoding[smstext.UCS2] {
-		return smstext.Decode(octets, smstext.UCS2)
-	}
-	return smstext.Decode(octets, smstext.Latin1) // in every other coding the keys and values are ASCII
 }
 
 // receiptKeys maps the keys of a receipt's text (appendix B), in the spellings of message centres, to ours. It
@@ -212,14 +149,6 @@ func canonicalID(id string, form IDForm) string {
 		return n.String()
 	}
 	return id // not the configured form, but usable if both sides have the same form
-}
-
-// printable replaces a control character by a visible character, so that different ids stay different.
-func printable(r rune) rune {
-	if unicode.IsControl(r) {
-		return r + '\u2400'
-	}
-	return r
 }
 
 // clipID cuts an id to longestID, without splitting a character.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/provider"
-	"github.com/makola/makola/internal/smstext"
 )
 
 // session is one bound connection. It has three goroutines. A reader passes each response to its submit. A writer
@@ -93,6 +92,14 @@ func (s *session) bind(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return s.conn.SetDeadline(time.Time{})
+}
+
+// bindBody returns the body of the three bind requests (section 4.1).
+func bindBody(b Bind) []byte {
+	body := cstring(nil, b.SystemID, 16)
+	body = cstring(body, b.Password, 9)
+	body = cstring(body, b.SystemType, 13)
+	return append(body, version34, 0, 0, 0) // interface version, ton, npi, empty address range
 }
 
 // run runs the session until it ends, and returns the cause.
@@ -477,10 +484,6 @@ func validity(d time.Duration) string {
 	s := int(max(d, time.Second) / time.Second)
 	return fmt.Sprintf("0000%02d%02d%02d%02d000R", s/86_400, s/3_600%24, s/60%60, s%60)
 }
-
-// dataCoding has the values of section 5.2.19. 0 is the message centre's default alphabet, which is GSM 03.38 at
-// operators.
-var dataCoding = map[smstext.Encoding]byte{smstext.GSM7: 0, smstext.Latin1: 3, smstext.UCS2: 8}
 
 func isNumber(s string) bool {
 	for _, r := range s {

@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"api":               {"access", "api/wire", "batch", "changes", "contacts", "lookup", "guides", "idempotency", "jobs", "ledger", "messaging", "messaging/otp", "payments", "payments/book", "provider", "ratelimit", "recovery", "requestlog", "route", "senderid", "statement", "tenant", "webhook"},
 	"api/wire":          {},
 	"console":           {"access", "api", "audit", "identity", "notice", "page", "roles", "sheet", "tenant"},
-	"console/approvals": {"changes", "console", "identity", "ledger", "page", "roles", "tenant"},
+	"console/approvals": {"changes", "console", "console/words", "identity", "ledger", "page", "roles", "tenant"},
 	"console/handsets":  {"console", "console/words", "idempotency", "identity", "ledger", "page", "payments", "payments/book", "roles", "tenant", "webhook"},
 	"console/batches":   {"audit", "batch", "changes", "console", "console/approvals", "page", "payments", "payments/book", "roles", "sheet"},
 	"figures":           {"db", "payments/book", "provider"},
