@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 )
 
-// Recall returns the batch that an earlier request with the same Idempotency-Key was about. A batch that a recovery voided is
-// forgotten, so that its client can send it again.
+// Recall returns the batch of an earlier request with the same Idempotency-Key. It does not return a batch that a
+// recovery voided, so that its client can send the batch again.
 func (s *Batches) Recall(ctx context.Context, caller idempotency.Caller) (b Batch, replayed bool, err error) {
 	if s.answers == nil {
 		return b, false, nil
@@ -24,7 +24,7 @@ func (s *Batches) Recall(ctx context.Context, caller idempotency.Caller) (b Batc
 	return b, true, err
 }
 
-// Keep stores under the caller's Idempotency-Key which batch the request was about.
+// Keep stores the batch of a request under the caller's Idempotency-Key.
 func (s *Batches) Keep(tx *db.Tx, caller idempotency.Caller, b Batch) error {
 	if s.answers == nil {
 		return nil

@@ -47,15 +47,15 @@ func (b banks) find(text string) (route.Bank, bool) {
 	return b.list[i], true
 }
 
-// commonWords are words of the names of banks that tell no bank from another.
+// commonWords are words in the names of many banks, which do not distinguish them.
 var commonWords = []string{"BANK", "GHANA", "GH", "LTD", "LIMITED", "PLC", "THE", "OF", "COMPANY"}
 
 func tellingWords(text string) []string {
 	return slices.DeleteFunc(strings.Fields(plainName(text)), func(word string) bool { return slices.Contains(commonWords, word) })
 }
 
-// propose returns the one bank whose name has all telling words of a text, or begins with the first. It is a proposal for a
-// person, and never used by itself.
+// propose returns the one bank whose name contains all distinguishing words of a text, or begins with the first of
+// them. It is a proposal for a person and is never used by itself.
 func (b banks) propose(text string) (route.Bank, bool) {
 	words := tellingWords(text)
 	if len(words) == 0 {

@@ -106,7 +106,7 @@ type Batch struct {
 // Total returns the amount that the batch debits from the wallet.
 func (b Batch) Total() money.Pesewas { return b.Amount + b.Charges }
 
-// asset is the money of the batch.
+// asset returns the ledger's asset for the batch's mode.
 func (b Batch) asset() ledger.Asset { return tenant.Tenant{Mode: tenant.Mode(b.Mode)}.Money() }
 
 // Limits of batches.

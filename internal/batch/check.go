@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	Batches int64 // looked at
 	ledger.Findings
@@ -20,7 +20,8 @@ type Report struct {
 const (
 	checkRests = `SELECT tenant, mode, CAST(sum(rest) AS INTEGER) FROM batches WHERE status IN ('running', 'paused') GROUP BY tenant, mode`
 
-	// The rest of a batch is its money, less what its payouts drew and what went back.
+	// The rest of a batch is the money that it reserved, less the money of its payouts and the money that was
+	// returned.
 	checkBatches = `SELECT b.id, b.status, b.rest, b.accepted, COALESCE(i.amount, 0), COALESCE(o.amount, 0), CAST(COALESCE(d.total, 0) AS INTEGER), COALESCE(d.n, 0) FROM batches b
 LEFT JOIN transfers i ON i.subject = b.id AND i.leg = 'reserve'
 LEFT JOIN transfers o ON o.subject = b.id AND o.leg = 'rest'
@@ -44,8 +45,9 @@ AND b.id IS NULL ORDER BY p.id LIMIT 100`
 	setOfBatches = 20
 )
 
-// Check compares the batches with the ledger and their payouts. Each reserve is the rest of its tenant's batches, each batch was
-// debited once by the cost of its rows, and each accepted row is one payout of its amount and fee. It reads in sets, each in one snapshot.
+// Check compares the batches with the ledger and their payouts. The reserve of a tenant equals the rest of its
+// batches. Each batch was debited once, by the cost of its rows. Each accepted row is one payout with its amount and
+// fee. Check reads in sets, each in one snapshot.
 func Check(ctx context.Context, d *db.DB) (report Report, err error) {
 	ctx = db.Bulk(ctx, "")
 	for last, whole := "", false; !whole && err == nil; {
@@ -87,7 +89,7 @@ func CheckAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, w
 	})
 }
 
-// CheckSince checks the batches that run, and those that ended since a time.
+// CheckSince checks the running batches and those that ended since a time.
 func CheckSince(tx *db.Tx, since int64, found *ledger.Findings) error {
 	ids, err := tx.Texts(batchesSince, since)
 	if err != nil {
@@ -101,7 +103,7 @@ func CheckSince(tx *db.Tx, since int64, found *ledger.Findings) error {
 	return nil
 }
 
-// CheckReserves compares the reserve of each tenant with what its batches have left.
+// CheckReserves compares the reserve of each tenant with the rest of its batches.
 func CheckReserves(tx *db.Tx, found *ledger.Findings) error {
 	rests := map[ledger.Key]int64{}
 	err := tx.Query(checkRests, nil, func(r *db.Row) error {

@@ -28,7 +28,8 @@ func writeField(h hash.Hash, text string) {
 	h.Write([]byte(text))
 }
 
-// of makes the code of a repetition of rows under a name; sum is that of all canonical rows.
+// of returns the code of rows under a name. sum is the digest of all canonical rows, and repetition counts batches
+// with the same rows and name.
 func (c codes) of(mode, tenant, name string, sum []byte, repetition int) string {
 	mac := hmac.New(sha256.New, c.key)
 	for _, text := range []string{mode, tenant, strings.ToLower(strings.Join(strings.Fields(name), " ")), string(sum), strconv.Itoa(repetition)} {
@@ -37,7 +38,7 @@ func (c codes) of(mode, tenant, name string, sum []byte, repetition int) string 
 	return strings.ToLower(codeAlphabet.EncodeToString(mac.Sum(nil))[:codeLength])
 }
 
-// ReferenceOf is the Reference of a row's payout: its own, or one that is made from the batch's code.
+// ReferenceOf returns the Reference of a row's payout: the row's own, or one derived from the batch's code.
 func ReferenceOf(code string, r Row) string {
 	if r.Reference != "" {
 		return r.Reference
@@ -45,7 +46,7 @@ func ReferenceOf(code string, r Row) string {
 	return "b-" + code + "-" + strconv.Itoa(r.Line)
 }
 
-// writeCanonical writes the members that make a row the row that it is, and the cells of a bad one.
+// writeCanonical writes the members that identify a row, or the cells of a bad row.
 func writeCanonical(h hash.Hash, r Row) {
 	for _, text := range []string{strconv.Itoa(r.Line), r.Channel, r.Account, strconv.FormatInt(int64(r.Amount), 10), r.Reference, r.Name, r.Note} {
 		writeField(h, text)
@@ -58,14 +59,14 @@ func writeCanonical(h hash.Hash, r Row) {
 	}
 }
 
-// digester sums the rows that are frozen, in their order: blocks of lines, each with what its rows cost.
+// digester computes digests of frozen rows in their order, for blocks of lines with the cost of their rows.
 type digester struct {
 	blocks []string
 	block  int
 	hash   hash.Hash
 }
 
-// add takes the next row that is to be paid.
+// add adds the next row that will be paid.
 func (d *digester) add(r Row) {
 	if block := (r.Line - 1) / blockRows; d.hash == nil || block != d.block {
 		d.endBlock()

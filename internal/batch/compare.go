@@ -6,7 +6,8 @@ import (
 	"unicode"
 )
 
-// NameState is how the registered name of a row compares with the name in the file. Stored; never renamed.
+// NameState is the result of comparing the registered name of a row with the name in the file. It is stored, so a
+// value is never renamed.
 type NameState string
 
 // The states of names.
@@ -30,7 +31,7 @@ const (
 	ScopeAll   Scope = "all"
 )
 
-// titles are words of names that tell no person from another.
+// titles are words in names that do not distinguish people.
 var titles = []string{"MR", "MRS", "MS", "MISS", "DR", "REV", "PROF", "HON", "ALHAJI", "HAJIA", "NANA", "MADAM"}
 
 func nameWords(name string) []string {
@@ -42,8 +43,9 @@ func nameWords(name string) []string {
 	return words
 }
 
-// compareNames compares the name in a file with a registered one. Names with the same words in any order are the same. They
-// are near if each word of the shorter one is a word of the other, its initial, or one letter away from it.
+// compareNames compares the name in a file with a registered name. Names with the same words in any order are the
+// same. They are near if each word of the shorter name is a word of the other, its initial, or differs from it by one
+// letter.
 func compareNames(given, registered string) NameState {
 	a, b := nameWords(given), nameWords(registered)
 	switch {

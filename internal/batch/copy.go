@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Retry makes a draft of the rows of a batch that were not paid and never will be: failed, refused and returned ones. A row whose
-// outcome is unknown is never among them.
+// Retry makes a draft of the rows of a batch that were not paid and never will be: failed, refused and returned rows.
+// It leaves out rows with an unknown outcome.
 func (s *Batches) Retry(ctx context.Context, u Upload, id string) (b Batch, replayed bool, err error) {
 	return s.copied(ctx, u, id, func(r Result) bool {
 		switch r.Status {
@@ -24,7 +24,8 @@ func (s *Batches) Copy(ctx context.Context, u Upload, id string) (b Batch, repla
 	return s.copied(ctx, u, id, func(r Result) bool { return r.State != RowDropped && r.State != RowBad })
 }
 
-// copied makes a draft of rows of a batch that has begun. Their own references are taken: new ones are made.
+// copied makes a draft from rows of a batch that has started. The rows get new references, because their own are
+// used.
 func (s *Batches) copied(ctx context.Context, u Upload, id string, wanted func(Result) bool) (b Batch, replayed bool, err error) {
 	from, err := s.Get(ctx, u.Tenant, id)
 	if err != nil {

@@ -64,7 +64,7 @@ func (s *Batches) read(ctx context.Context, u Upload, file *sheet.File, o sheet.
 	return s.draft(ctx, u, rows, rows.notes)
 }
 
-// check refuses an upload that no draft can be made of.
+// check refuses an upload that cannot become a draft.
 func (s *Batches) check(ctx context.Context, u *Upload) (tenant.Tenant, error) {
 	t, err := s.tenants.Get(ctx, u.Tenant)
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *Batches) check(ctx context.Context, u *Upload) (tenant.Tenant, error) {
 	return t, bad.Err()
 }
 
-// draft stores the rows of a source, and then the batch. Until the batch is stored its rows belong to nothing; a failure
-// deletes them, and sweep those of a process that died.
+// draft stores the rows of a source, and then the batch. Until the batch is stored, its rows belong to no batch. If
+// draft fails it deletes them. If the process dies, sweep deletes them.
 func (s *Batches) draft(ctx context.Context, u Upload, from source, notes func() []string) (b Batch, replayed bool, err error) {
 	t, err := s.check(ctx, &u)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Batches) banksFor(ctx context.Context, tenantID string) (banks, error) 
 	return banksOf(list), err
 }
 
-// rowFields are the fields of rows by those of payouts.
+// rowFields map the fields of payouts to the fields of rows.
 var rowFields = map[string]string{"account_number": fieldNumber, "bank_id": fieldNetwork, "channel": fieldNetwork, "amount": fieldAmount, "client_reference": fieldReference}
 
 // checkRow applies the rules of a payout to a row, and returns its fee.
@@ -187,10 +187,10 @@ func (s *Batches) checkRow(ctx context.Context, t tenant.Tenant, r *Row) error {
 	return err
 }
 
-// sampleCode replaces the code of a draft, which depends on all its rows.
+// sampleCode is used in place of the code of a draft, which depends on all its rows.
 const sampleCode = "0000000000000"
 
-// payout is the payout that a row asks for.
+// payout returns the payout of a row.
 func (r Row) payout(code string) payments.Payout {
 	p := payments.Payout{Amount: r.Amount, Reference: ReferenceOf(code, r), Name: cmp.Or(r.Registered, r.Name)}
 	if r.Bank != "" {
@@ -201,7 +201,7 @@ func (r Row) payout(code string) payments.Payout {
 	return p
 }
 
-// roomForDraft refuses a draft beyond the limit of an account.
+// roomForDraft refuses a draft that exceeds the limit of an account.
 func roomForDraft(tx *db.Tx, tenant string) error {
 	drafts := 0
 	if _, err := tx.One(countDrafts, []any{tenant}, &drafts); err != nil {
@@ -213,8 +213,8 @@ func roomForDraft(tx *db.Tx, tenant string) error {
 	return nil
 }
 
-// insert stores a draft under the first code that is free for it. The lock of the tenant's row lets one of two uploads of a
-// file make the draft.
+// insert stores a draft under the first free code. It locks the tenant's row, so that only one of two concurrent
+// uploads of a file makes a draft.
 func (s *Batches) insert(ctx context.Context, b Batch, sum []byte, once idempotency.Caller) (is Batch, replayed bool, err error) {
 	landed := func(tx *db.Tx) (there bool, err error) {
 		is, err = one(tx, selectBatch, b.Tenant, b.ID)
@@ -261,8 +261,8 @@ func (s *Batches) insert(ctx context.Context, b Batch, sum []byte, once idempote
 	return is, replayed, err
 }
 
-// coded sets the code of a batch from its rows. If another batch has that code it is a Duplicate with that Batch as
-// Data, or, with a reason to pay again, the next repetition.
+// coded sets the code of a batch from its rows. If another batch has that code, the result is a Duplicate with that
+// Batch as Data. With a reason to pay again, it is the code of the next repetition.
 func (s *Batches) coded(tx *db.Tx, b Batch, sum []byte) (Batch, error) {
 	for b.Repetition = 0; ; b.Repetition++ {
 		b.Code = s.codes.of(b.Mode, b.Tenant, b.Name, sum, b.Repetition)

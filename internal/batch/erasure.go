@@ -25,14 +25,14 @@ const (
 	rowsOfNumber = `SELECT b.tenant, b.id, b.name, r.line, r.account_name, r.amount, b.status, b.created_at FROM batch_rows r JOIN batches b ON b.id = r.batch
 WHERE r.account = $1 ORDER BY b.id, r.line`
 
-	// Rows that are frozen and not decided are needed as they are.
+	// Frozen rows that are not yet decided are still needed unchanged.
 	eraseRow = `UPDATE batch_rows SET state = CASE WHEN state = 'ready' THEN 'dropped' ELSE state END, ` + erasedRow + ` WHERE batch = $1 AND line = $2
 AND batch IN (SELECT id FROM batches WHERE id = $1 AND (status = 'draft' OR ended_at <> 0))`
 
 	touchDraft = `UPDATE batches SET version = version + 1, tally = '' WHERE id = $1 AND status = 'draft'`
 )
 
-// OfNumber gives each row with a number. It reads all rows.
+// OfNumber returns each row with a number. It reads all rows.
 func OfNumber(ctx context.Context, d *db.DB, number string, each func(Named) error) error {
 	var list []Named
 	err := d.ReadWhole(ctx, func(tx *db.Tx) error {
@@ -52,8 +52,8 @@ func OfNumber(ctx context.Context, d *db.DB, number string, each func(Named) err
 	return err
 }
 
-// Erase takes the person off a row of a draft, which is then dropped, or of a batch that has ended. A row of another batch is
-// left: erased is false, and the erasure is repeated later.
+// Erase removes the person from a row of a draft, which is then dropped, or of a batch that has ended. It leaves a
+// row of another batch as it is: erased is false, and the erasure is repeated later.
 func Erase(ctx context.Context, d *db.DB, n Named) (erased bool, err error) {
 	err = d.Write(db.Bulk(ctx, n.Tenant), func(tx *db.Tx) error {
 		if _, err := tx.Exec(touchDraft, n.Batch); err != nil { // a request that reads the rows at this moment begins anew

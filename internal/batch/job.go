@@ -21,8 +21,8 @@ type payload struct {
 	Tenant  string `json:"tenant"`
 }
 
-// addJob adds the job of a batch that runs. A batch that is resumed has another job than before: the old one may not have
-// ended yet.
+// addJob adds the job of a running batch. A resumed batch gets another job than before, because the old one may not
+// have ended yet.
 func (s *Batches) addJob(tx *db.Tx, b Batch) {
 	s.jobs.Add(tx, jobs.Job{ID: b.ID + "/" + strconv.FormatInt(b.version, 10), Kind: jobKind, Subject: b.ID, Payload: payloadOf(b)})
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// Received is an uploaded file that waits until its maker confirms its columns. It is deleted with that, or after an hour.
+// Received is an uploaded file that waits until the person who uploaded it confirms its columns. It is deleted then,
+// or after an hour.
 type Received struct {
 	ID, Tenant, Requester string
 	Name                  string // of the batch
@@ -25,7 +26,7 @@ type Received struct {
 	parts                 int
 }
 
-// Mapping is a person's choice of the contents of a file.
+// Mapping is a person's choice of columns for a file.
 type Mapping struct {
 	Sheet      string         // of a workbook; empty: the one of the preview
 	Columns    map[string]int // by field, from 0
@@ -54,14 +55,14 @@ const (
 
 	deleteParts = `DELETE FROM batch_file_parts WHERE file = $1`
 
-	// The ids of files follow each other in time.
+	// The ids of files increase with time.
 	oldParts = `DELETE FROM batch_file_parts WHERE file < $1`
 
 	oldFiles = `DELETE FROM batch_files WHERE id < $1`
 )
 
-// Receive stores a file until its maker confirms its columns. An unusable file is refused and leaves nothing behind. A
-// person's file replaces their earlier one.
+// Receive stores a file until the person who uploaded it confirms its columns. An unusable file is refused and leaves
+// nothing behind. A person's new file replaces the previous one.
 func (s *Batches) Receive(ctx context.Context, u Upload, from io.Reader) (r Received, err error) {
 	if _, err := s.check(ctx, &u); err != nil {
 		return r, err
@@ -214,7 +215,7 @@ func (s *Batches) Confirm(ctx context.Context, u Upload, id string, m Mapping) (
 	return b, replayed, s.remember(ctx, r, m)
 }
 
-// check refuses a mapping that does not fit a file.
+// check refuses a mapping that does not fit the file.
 func (m Mapping) check(p sheet.Preview) error {
 	var bad problem.Fields
 	taken := map[int]string{}
@@ -281,8 +282,8 @@ type Remembered struct {
 // Same reports whether the earlier file had the same headings.
 func (r Remembered) Same() bool { return len(r.New)+len(r.Gone) == 0 }
 
-// Remember returns the columns that were confirmed for the same headings, otherwise for the file with the most common
-// headings, if they are at least half. found is false if there is none.
+// Remember returns the columns that were confirmed for the same headings. Otherwise it returns those of the file with
+// the most headings in common, if these are at least half. found is false if there is none.
 func (s *Batches) Remember(ctx context.Context, r Received) (best Remembered, found bool, err error) {
 	headings := r.Preview.HeadingKey()
 	common := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Mend replaces the input of a row of a draft, also of a dropped one, and checks it again.
+// Mend replaces the input of a row of a draft and checks the row again. The row may be a dropped one.
 func (s *Batches) Mend(ctx context.Context, tenant, id string, line int, g Given) (row Row, err error) {
 	t, err := s.tenants.Get(ctx, tenant)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Batches) Mend(ctx context.Context, tenant, id string, line int, g Given
 	return row, err
 }
 
-// Drop leaves a row of a draft out.
+// Drop removes a row of a draft from payment.
 func (s *Batches) Drop(ctx context.Context, tenant, id string, line int) error {
 	return s.edit(ctx, tenant, id, func(tx *db.Tx, b Batch) error {
 		row, err := rowOf(tx, id, line)
@@ -48,7 +48,7 @@ func (s *Batches) Drop(ctx context.Context, tenant, id string, line int) error {
 	})
 }
 
-// KeepNew drops the rows of a draft that earlier batches paid. It returns how many.
+// KeepNew drops the rows of a draft that earlier batches paid, and returns their number.
 func (s *Batches) KeepNew(ctx context.Context, tenant, id string) (dropped int, err error) {
 	ctx = db.Bulk(ctx, tenant)
 	b, err := s.Get(ctx, tenant, id)
@@ -114,7 +114,7 @@ func (s *Batches) edit(ctx context.Context, tenant, id string, change func(tx *d
 
 func writeRow(tx *db.Tx, id string, r Row) error { return writeRows(tx, id, []Row{r}) }
 
-// writeRows stores rows of a draft as they were read anew.
+// writeRows stores rows of a draft after they were checked again.
 func writeRows(tx *db.Tx, id string, rows []Row) error {
 	set := make([]storedRow, len(rows))
 	for i, r := range rows {

@@ -29,10 +29,10 @@ var noTime time.Time
 // endTries is the number of tries to end a batch while rows are being accepted.
 const endTries = 10
 
-// errRestMoved is returned where rows were accepted since the rest was read.
+// errRestMoved is returned if rows were accepted after the rest was read.
 var errRestMoved = problem.New(problem.InProgress, "batch_moved", "Rows of the batch are being accepted: try again")
 
-// end ends a batch, and moves the rest of its reserve back into the wallet. also runs in the transaction.
+// end ends a batch and moves the rest of its reserve back into the wallet. also runs in the same transaction.
 func (s *Batches) end(ctx context.Context, tenant, id string, e event, reason, actor string, also func(*db.Tx) error) error {
 	for try := 1; ; try++ {
 		b, err := s.Get(ctx, tenant, id)
@@ -55,7 +55,7 @@ func (s *Batches) end(ctx context.Context, tenant, id string, e event, reason, a
 	}
 }
 
-// ended writes the end of a batch whose rest was read.
+// ended stores the end of a batch.
 func (s *Batches) ended(tx *db.Tx, read Batch, e event, also func(*db.Tx) error) error {
 	b, err := lock(tx, read.Tenant, read.ID)
 	if err != nil {

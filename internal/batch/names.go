@@ -38,7 +38,7 @@ const (
 
 	countUnasked = `SELECT count(*) FROM batch_rows WHERE batch = $1 AND state = 'ready' AND bank <> '' AND named = ''`
 
-	// A draft looks up names that changed while it was a request.
+	// A draft looks up again the names that changed while it was requested.
 	forgetChanged = `UPDATE batch_rows SET registered = '', named = '' WHERE batch = $1 AND named = 'changed'`
 
 	updateNames = `UPDATE batch_rows SET registered = r.registered, named = r.named FROM rows($1) AS r WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line`
@@ -60,8 +60,8 @@ var nameColumns = []db.Column[storedRow]{
 	{Name: "named", Text: func(r storedRow) string { return string(r.Named) }},
 }
 
-// AskNames starts the lookup of the registered names of a draft's rows that have none. also runs in the transaction, such as
-// the entry of the audit log.
+// AskNames starts the lookup of missing registered names of a draft. also runs in the same transaction, for example
+// to write the entry of the audit log.
 func (s *Batches) AskNames(ctx context.Context, tenant, id string, also func(*db.Tx) error) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		b, err := lock(tx, tenant, id)
@@ -81,7 +81,7 @@ func (s *Batches) AskNames(ctx context.Context, tenant, id string, also func(*db
 	})
 }
 
-// startNames lets the job look up names from the first row on, and stores the batch.
+// startNames adds the job that looks up names from the first row on, and stores the batch.
 func (s *Batches) startNames(tx *db.Tx, b Batch) error {
 	b.namesNext = 1
 	if b.NamesAt.IsZero() || b.Status != Draft {
@@ -111,7 +111,8 @@ func (s *Batches) namesAge(b Batch) time.Duration { return s.clock.Since(b.Names
 // errNamesPending is returned where names are still being looked up.
 var errNamesPending = problem.New(problem.InProgress, "names_pending", "The registered names are being looked up: try again when that is done")
 
-// banksNamed refuses a request with bank accounts without a registered name. It looks them up if nobody did.
+// banksNamed refuses a request with bank accounts whose registered name is missing. It starts their lookup if nobody
+// did.
 func (s *Batches) banksNamed(ctx context.Context, b Batch) error {
 	if b.tally.Unnamed == 0 {
 		return nil
@@ -139,8 +140,8 @@ func (s *Batches) banksNamed(ctx context.Context, b Batch) error {
 	return problem.New(problem.Invalid, "names_unknown", fmt.Sprintf("%d rows go to bank accounts whose registered name is unknown: correct or drop them", b.tally.Unnamed))
 }
 
-// namesStand refuses to start a batch with names that changed since its request. Names that are too old are looked up again
-// first, while the request waits.
+// namesStand refuses to start a batch whose names changed after its request. If the names are too old, they are
+// looked up again first, while the request waits.
 func (s *Batches) namesStand(ctx context.Context, b Batch) error {
 	c, err := s.Count(ctx, b)
 	switch {
@@ -175,7 +176,8 @@ func (s *Batches) registerNames() {
 	}})
 }
 
-// runNames looks up the next names of a draft, or again those of a request. It continues at the line in the batch's row.
+// runNames looks up the next names of a draft, or the names of a request again. It continues at the line stored in
+// the batch's row.
 func (s *Batches) runNames(ctx context.Context, tenant, id string, tries int) jobs.Outcome {
 	b, err := s.Get(ctx, tenant, id)
 	if problem.Is(err, problem.NotFound) || err == nil && (b.namesNext == 0 || b.Status != Draft && b.Status != Requested) {
@@ -253,7 +255,7 @@ func (s *Batches) mayLookUp(ctx context.Context, tenant string, n int) (allowed 
 	return allowed, err
 }
 
-// found is the answer to a lookup: a name, "" where no provider knows the account, or err where none answered.
+// found is the result of a lookup: a name, "" if no provider knows the account, or err if no provider answered.
 type found struct {
 	name string
 	err  error
@@ -288,7 +290,7 @@ func (s *Batches) nameOf(ctx context.Context, tenant string, r Row) (a found) {
 	return a
 }
 
-// writeNames stores answers, and the line from which the next run goes on; without rows the lookup is over.
+// writeNames stores results and the line at which the next run continues. Without rows the lookup has ended.
 func (s *Batches) writeNames(ctx context.Context, read Batch, rows []Row, answers []found) error {
 	return s.db.Write(db.Bulk(ctx, read.Tenant), func(tx *db.Tx) error {
 		b, err := lock(tx, read.Tenant, read.ID)

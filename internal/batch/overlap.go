@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// overlapTime is how far back earlier batches, and payouts to the same account, are looked for.
+// overlapTime is how far back earlier batches and payouts to the same account are searched.
 const overlapTime = 30 * 24 * time.Hour
 
 // Overlap counts the rows of a draft that an earlier batch has paid or is about to pay.
@@ -26,8 +26,8 @@ type Overlap struct {
 }
 
 const (
-	// A row is paid before where another batch has one of the same account and amount that is paid or may be yet. A failed payout
-	// counts as none.
+	// A row counts as paid before if another batch has a row with the same account and amount that is paid or may
+	// still be paid. A failed payout does not count.
 	paidBefore = ` FROM batch_rows r
 JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.bank = r.bank AND o.amount = r.amount AND o.batch <> r.batch AND o.state IN ('ready', 'accepted')
 JOIN batches b ON b.id = o.batch AND b.requested_at >= $2
@@ -45,8 +45,8 @@ WHERE r.batch = $1 AND r.state = 'ready' AND (o.state = 'ready' AND b.status IN 
 WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line AND batch_rows.state = 'ready'`
 )
 
-// sentSince lists the batches whose rows may be paid before those of another batch. A row gets into paidBefore only by a request,
-// which this list shows.
+// sentSince lists the batches whose rows may be paid before those of another batch. A row becomes a candidate only by
+// a request, and this list contains requests.
 const sentSince = `SELECT id, requested_at FROM batches WHERE tenant = $1 AND id <> $2 AND requested_at >= $3 AND status IN ('requested', 'running', 'paused', 'finished', 'cancelled')
 ORDER BY id`
 
@@ -56,7 +56,8 @@ ORDER BY id`
 // overlapKey is a state of a batch and of those that may have paid its rows.
 type overlapKey struct{ tenant, id, others string }
 
-// overlapAge is how long a list of overlaps is shown while the batches stay as they are. A payout that fails changes the list.
+// overlapAge is how long a list of overlaps is cached while the batches are unchanged. A payout that fails changes
+// the list.
 const overlapAge = 30 * time.Second
 
 // Overlaps lists earlier batches of the last 30 days that have rows of this one, the newest first, at most 20. The list is for people:
@@ -99,7 +100,7 @@ func (s *Batches) loadOverlaps(ctx context.Context, key overlapKey) (list []Over
 
 func (s *Batches) overlapSince() int64 { return db.Micros(s.clock.Now().Add(-overlapTime)) }
 
-// overlap is what earlier batches paid of the rows of a batch, and the batches that this was read from.
+// overlap counts the rows of a batch that earlier batches paid, and lists the batches that were read.
 type overlap struct {
 	rows   int
 	amount money.Pesewas
@@ -133,7 +134,7 @@ func sentBatches(tx *db.Tx, b Batch, since int64) (map[string]int64, error) {
 	return sent, err
 }
 
-// errOverlapMoved is returned where another batch was requested since an overlap was read.
+// errOverlapMoved is returned if another batch was requested after an overlap was read.
 var errOverlapMoved = problem.New(problem.InProgress, "batch_moved", "Another batch of the account was requested at the same time: try again")
 
 // unmoved refuses an overlap that was read before another batch was requested.
@@ -205,7 +206,7 @@ func (s *Batches) Warnings(ctx context.Context, tenant, id string, from int) (li
 	return s.warnOfPayouts(ctx, b, ready(rows), list)
 }
 
-// warnOfPayouts adds the warnings that the payouts of the tenant give.
+// warnOfPayouts adds the warnings about earlier payouts of the tenant.
 func (s *Batches) warnOfPayouts(ctx context.Context, b Batch, rows []Row, list []Warning) ([]Warning, error) {
 	accounts, references := make([]string, len(rows)), make([]string, len(rows))
 	for i, r := range rows {

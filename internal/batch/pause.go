@@ -6,8 +6,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Pause stops a batch that runs: no more rows are accepted once it returns. Payouts that were accepted go on. also runs in the
-// transaction, such as the entry of the audit log; nil: nothing does.
+// Pause pauses a running batch. No row is accepted after Pause returns, and accepted payouts continue. also runs in
+// the same transaction, for example to write the entry of the audit log. It may be nil.
 func (s *Batches) Pause(ctx context.Context, tenant, id string, also func(*db.Tx) error) error {
 	return s.pause(ctx, tenant, id, CausePerson, also)
 }
@@ -26,7 +26,7 @@ func (s *Batches) Resume(ctx context.Context, tenant, id string, also func(*db.T
 	return s.resume(ctx, tenant, id, func(Batch) error { return nil }, also)
 }
 
-// resume resumes a batch. refuse may have a reason against it, which depends on the cause of the pause.
+// resume resumes a batch. refuse may return a refusal that depends on the cause of the pause.
 func (s *Batches) resume(ctx context.Context, tenant, id string, refuse func(Batch) error, also func(*db.Tx) error) error {
 	b, err := s.Get(ctx, tenant, id)
 	if err != nil {
@@ -51,13 +51,12 @@ func (s *Batches) resume(ctx context.Context, tenant, id string, refuse func(Bat
 	})
 }
 
-// Cancel ends a batch, and gives the money of the rows that are not accepted back to the wallet. Payouts that were accepted go
-// on.
+// Cancel ends a batch and returns the money of unaccepted rows to the wallet. Accepted payouts continue.
 func (s *Batches) Cancel(ctx context.Context, tenant, id, reason, actor string, also func(*db.Tx) error) error {
 	return s.end(ctx, tenant, id, eventCancel, reason, actor, also)
 }
 
-// move takes a batch along a transition that moves no money.
+// move applies a transition that moves no money.
 func (s *Batches) move(ctx context.Context, tenant, id string, e event, change func(*Batch) error, also func(*db.Tx) error) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		b, err := lock(tx, tenant, id)

@@ -71,7 +71,7 @@ func (s *Batches) checked(ctx context.Context, u Upload, given []Given) ([]Row, 
 // memberOf are the members of a program's rows by the fields of files.
 var memberOf = map[string]string{fieldNumber: "account_number", fieldNetwork: "channel", fieldName: "account_name", fieldReference: "client_reference"}
 
-// madeRows are rows that were read already.
+// madeRows are rows that were parsed already.
 type madeRows struct{ left []Row }
 
 func (m *madeRows) next() (Row, error) {
@@ -117,7 +117,7 @@ func (s *Batches) CancelFor(ctx context.Context, caller idempotency.Caller, id, 
 	})
 }
 
-// program changes a batch for an API key, once for an Idempotency-Key. It refuses a batch that people made.
+// program changes a batch for an API key, once for each Idempotency-Key. It refuses a batch that people made.
 func (s *Batches) program(ctx context.Context, caller idempotency.Caller, id string, to Status, do func(also func(*db.Tx) error) error) (b Batch, replayed bool, err error) {
 	if b, replayed, err = s.Recall(ctx, caller); replayed || err != nil {
 		return b, replayed, err

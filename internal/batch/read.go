@@ -50,7 +50,7 @@ func PlaceOf(r Row) string {
 	return cmp.Or(r.Channel, r.Given.Network)
 }
 
-// Given is a row as it was given: the texts of its cells.
+// Given is the original text of a row's cells.
 type Given struct {
 	Number    string `json:"number,omitempty"`
 	Network   string `json:"network,omitempty"`
@@ -113,7 +113,7 @@ func isNetwork(text string) bool {
 // moneyNames are the endings of the names of mobile money services, such as AT Money.
 var moneyNames = []string{"MOBILEMONEY", "MOMO", "MONEY", "CASH"}
 
-// cellNetwork reads a network as people write it in files, such as "AT Money" or "MTN MoMo".
+// cellNetwork parses a network as people write it in files, such as "AT Money" or "MTN MoMo".
 func cellNetwork(text string) (msisdn.Network, bool) {
 	plain := strings.Map(func(r rune) rune {
 		if !unicode.IsLetter(r) {
@@ -133,8 +133,8 @@ func cellNetwork(text string) (msisdn.Network, bool) {
 // grouped is an amount with commas between thousands.
 var grouped = regexp.MustCompile(`^\d{1,3}(,\d{3})+(\.\d+)?$`)
 
-// cellAmount reads an amount as people write it in files: with a currency, with commas between thousands, with the noise that
-// a spreadsheet leaves.
+// cellAmount parses an amount as people write it in files: with a currency, with commas between thousands, or with
+// the rounding errors of a spreadsheet.
 func cellAmount(text string) (money.Pesewas, error) {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || r == '₵' || r == '\'' {
@@ -161,7 +161,7 @@ func cellAmount(text string) (money.Pesewas, error) {
 	return amount, nil
 }
 
-// A reading is how the texts of rows are read: cells of a file, or members of JSON.
+// A reading is the way to parse the texts of rows: cells of a file, or members of JSON.
 type reading struct {
 	number  func(string) (msisdn.MSISDN, error)
 	network func(string) (msisdn.Network, bool)
@@ -204,7 +204,7 @@ func (r reading) row(line, source int, g Given, known banks) Row {
 	return row
 }
 
-// place reads the network or bank of a row, and the number there. The number of a bank account is taken as it is.
+// place parses the network or bank of a row, and the account number. The number of a bank account is not changed.
 func (r reading) place(row *Row, known banks) {
 	g := row.Given
 	network, isNetwork := r.network(g.Network)
@@ -251,7 +251,7 @@ func prefixOf(m msisdn.MSISDN) string {
 	return local[:min(3, len(local))]
 }
 
-// bad adds a fault of a field.
+// bad adds an error of a field.
 func (r *Row) bad(field, why string) {
 	if r.Problems == nil {
 		r.Problems = map[string][]string{}
@@ -260,7 +260,7 @@ func (r *Row) bad(field, why string) {
 	r.Problems[field] = append(r.Problems[field], why)
 }
 
-// A source gives rows one by one, io.EOF behind the last.
+// A source returns rows one by one, and io.EOF after the last.
 type source interface{ next() (Row, error) }
 
 // fileRows are the rows of a table.
@@ -275,7 +275,7 @@ type fileRows struct {
 	hidden, errors int // rows that were left out
 }
 
-// An omission names the rows of a file that its maker leaves out.
+// An omission identifies rows that the person who uploaded the file leaves out.
 type omission struct {
 	hidden bool // rows that a spreadsheet hides
 	errors bool // rows with an error such as #N/A
@@ -330,7 +330,7 @@ func (f *fileRows) next() (Row, error) {
 	}
 }
 
-// skips reports whether the maker of the file leaves a row out.
+// skips reports whether a row is left out.
 func (f *fileRows) skips(r sheet.Row) bool {
 	if f.omit.hidden && r.Hidden {
 		f.hidden++

@@ -23,8 +23,8 @@ func RecoveryBegan(tx *db.Tx, c *clock.Clock) {
 	tx.Defer(pauseAll, -1, now)
 }
 
-// notClosed refuses while a recovery keeps customers out. In an open one each row is looked for at every provider before it is
-// sent.
+// notClosed refuses while a recovery is closed. In an open recovery each row is searched at every provider before it
+// is sent.
 func (s *Batches) notClosed(ctx context.Context) error {
 	if s.recovery == nil {
 		return nil
@@ -38,8 +38,8 @@ func (s *Batches) notClosed(ctx context.Context) error {
 
 const countUndecided = `SELECT count(*) FROM batch_rows r JOIN batches b ON b.id = r.batch WHERE b.status IN ('running', 'paused') AND b.cause = 'recovery' AND r.state = 'ready'`
 
-// Undecided counts the rows of batches that a recovery paused. Each must be sent, after every provider was asked for it, or be
-// cancelled before the recovery ends.
+// Undecided counts the rows of batches that a recovery paused. The recovery can end only after each of them was
+// searched at every provider and sent, or canceled.
 func Undecided(ctx context.Context, d *db.DB) (rows int, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(countUndecided, nil, &rows)

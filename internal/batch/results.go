@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// Result is a row with what became of it.
+// Result is a row with its result.
 type Result struct {
 	Row
 	Reference string
@@ -22,7 +22,7 @@ type Result struct {
 	Unknown   bool // the provider has not reported the outcome: it must not be paid again
 }
 
-// Results reads rows from a line on, at most a set of 1,000 lines, with what became of them.
+// Results returns rows with their results, from a line on, at most a set of 1,000 lines.
 func (s *Batches) Results(ctx context.Context, tenant, id string, from int) ([]Result, error) {
 	b, err := s.Get(ctx, tenant, id)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Batches) Results(ctx context.Context, tenant, id string, from int) ([]R
 	return s.resultsOf(ctx, b, rows)
 }
 
-// resultsOf adds to rows what became of them.
+// resultsOf returns rows with their results.
 func (s *Batches) resultsOf(ctx context.Context, b Batch, rows []Row) ([]Result, error) {
 	var ids []string
 	for _, r := range rows {
@@ -59,7 +59,7 @@ func Statuses() []string {
 	return []string{string(RowBad), string(RowReady), string(RowDropped), string(RowRefused), statusReturned, string(book.StatusPending), string(book.StatusSuccess), string(book.StatusFailed)}
 }
 
-// ofStatus are the rows of a state, and of those that are payouts the ones of a status.
+// ofStatus selects rows by their state, and accepted rows by the status of their payout.
 const ofStatus = ` FROM batch_rows r LEFT JOIN payments p ON p.id = r.payment WHERE r.batch = $1 AND r.state = $2
 AND ($3 = '' OR CASE p.status WHEN 'waiting' THEN 'pending' ELSE p.status END = $3)`
 
@@ -71,8 +71,8 @@ const (
 	selectLines = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line IN (SELECT line FROM rows($2) AS r) ORDER BY line`
 )
 
-// Find reads a page of the results of a batch with a status; an empty status is every one. Pages count from 1. total is the
-// number of such rows.
+// Find returns a page of the results of a batch with a status. An empty status means all. Pages count from 1. total
+// is the number of such rows.
 func (s *Batches) Find(ctx context.Context, b Batch, status string, page, size int) (list []Result, total int, err error) {
 	var rows []Row
 	first := (page - 1) * size
@@ -145,7 +145,7 @@ func resultOf(b Batch, r Row, pay book.Payment) Result {
 	return result
 }
 
-// Numbers are a batch with the numbers of its rows by the statuses of results. The sums of a draft are those of its ready rows.
+// Numbers is a batch with the number of its rows by status. The sums of a draft are those of its ready rows.
 type Numbers struct {
 	Batch
 	Rows map[string]int
@@ -180,7 +180,7 @@ func (s *Batches) Numbers(ctx context.Context, b Batch) (n Numbers, err error) {
 	return n, nil
 }
 
-// resultColumns are the given columns, and behind them what became of the rows.
+// resultColumns are the columns of the file, followed by the result of the row.
 var resultColumns = []sheet.Column[Result]{
 	{Head: fieldNumber, Value: func(r Result) sheet.Value { return sheet.String(r.Given.Number) }},
 	{Head: "network or bank", Value: func(r Result) sheet.Value { return sheet.String(r.Given.Network) }},

@@ -22,8 +22,8 @@ func (s *Batches) register() {
 	}})
 }
 
-// run accepts the next rows, as bulk work, and ends the batch after the last. It continues at the place in the batch's row, so it
-// may run again or twice.
+// run accepts the next rows as bulk work, and ends the batch after the last row. It continues at the position stored
+// in the batch's row, so it may run again or twice.
 func (s *Batches) run(ctx context.Context, tenant, id string) jobs.Outcome {
 	ctx = db.Bulk(ctx, tenant) // single payouts of anybody go first
 	b, err := s.Get(ctx, tenant, id)
@@ -45,7 +45,8 @@ func (s *Batches) run(ctx context.Context, tenant, id string) jobs.Outcome {
 	return jobs.Later(wait)
 }
 
-// Back-pressure: a batch has at most maxOpen payouts whose outcome is to come. Beyond that it looks again after openPause.
+// Back-pressure: a batch has at most maxOpen payouts without an outcome. At this limit it tries again after
+// openPause.
 const (
 	maxOpen   = 5000
 	openPause = 2 * time.Second
@@ -98,7 +99,7 @@ func (s *Batches) runBlock(ctx context.Context, b Batch) (wait time.Duration, er
 	return 0, nil
 }
 
-// acceptSet is accept. more reports that the whole set is decided.
+// acceptSet is accept. more reports whether the whole set is decided.
 func (s *Batches) acceptSet(ctx context.Context, caller idempotency.Caller, b Batch, set []Row, next int) (more bool, err error) {
 	done, cause, err := s.accept(ctx, caller, b, set, next)
 	if problem.Is(err, problem.InProgress) {
@@ -183,7 +184,7 @@ func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch
 	return s.payments.PayRows(ctx, order)
 }
 
-// decide gives a row its result.
+// decide sets the result of a row.
 func decide(r Row, result payments.RowResult) Row {
 	if result.Refused == nil {
 		r.State, r.Payment = RowAccepted, result.Payment.ID

@@ -53,8 +53,8 @@ func (s *Batches) Freeze(ctx context.Context, tenantID, id, again string) (f Fro
 	return f, f.mayRepeat(f.paid)
 }
 
-// RequestIn stores, in tx, the request of a frozen draft. It refuses one that was changed since, with InProgress. The lock of the
-// account's row lets requests come one by one.
+// RequestIn stores the request of a frozen draft in tx. It refuses a draft that has changed since, with InProgress.
+// The lock of the account's row serializes requests.
 func (s *Batches) RequestIn(tx *db.Tx, f Frozen) error {
 	if _, err := s.tenants.Locked(tx, f.Tenant); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Batches) RequestIn(tx *db.Tx, f Frozen) error {
 	return s.store(tx, done)
 }
 
-// freeze prices and sums the rows of a draft.
+// freeze computes the fees and sums of the rows of a draft.
 func (s *Batches) freeze(ctx context.Context, f *Frozen) error {
 	b := &f.Batch
 	_, plan, err := s.tenants.FeePlan(ctx, b.Tenant, s.clock.Now())
@@ -138,7 +138,7 @@ func (s *Batches) freeze(ctx context.Context, f *Frozen) error {
 	return nil
 }
 
-// errPlan is returned where the fees are not those that the rows were priced by.
+// errPlan is returned if the fees differ from those with which the rows were priced.
 var errPlan = problem.New(problem.Invalid, "changed_since", "The fees changed since the batch was requested: withdraw it and request it again")
 
 // mayRepeat refuses rows that earlier batches paid, unless there is a reason to pay them again.
@@ -208,7 +208,7 @@ func (s *Batches) Start(ctx context.Context, o Order, also func(*db.Tx, Batch) e
 	})
 }
 
-// begin reserves the money of a batch whose overlap with others was read.
+// begin reserves the money of a batch whose overlap with other batches was read.
 func (s *Batches) begin(ctx context.Context, b Batch, caller idempotency.Caller, o Order, paid overlap, also func(*db.Tx, Batch) error) error {
 	return s.reserve(ctx, b, o.Reason, o.Actor, func(tx *db.Tx) error {
 		is, err := lock(tx, o.Tenant, o.ID)
@@ -267,7 +267,7 @@ func (s *Batches) Submit(ctx context.Context, f Frozen, o Order, also func(*db.T
 	})
 }
 
-// mayStart refuses a batch that cannot begin now.
+// mayStart refuses a batch that cannot start now.
 func (s *Batches) mayStart(ctx context.Context, b Batch) error {
 	t, err := s.tenants.Get(ctx, b.Tenant)
 	switch {

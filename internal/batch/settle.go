@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Unsettled is a distinct text of a draft that names neither a network nor a bank, or a missing network for numbers with the
-// same beginning.
+// Unsettled is a distinct text of a draft that names neither a network nor a bank, or a missing network for numbers
+// with the same prefix.
 type Unsettled struct {
 	Key      string // for Settle
 	Text     string // as it was given; empty: it is missing
@@ -74,8 +74,8 @@ func (u *Unsettled) describe(r Row, known banks) {
 	}
 }
 
-// Settle gives all rows with an unsettled text a network, or a bank by its id, and checks them again. It returns the number
-// of rows.
+// Settle applies a network, or a bank by its id, to all rows with an unsettled text, and checks them again. It
+// returns the number of rows.
 func (s *Batches) Settle(ctx context.Context, tenantID, id, key, choice string) (settled int, err error) {
 	ctx = db.Bulk(ctx, tenantID)
 	t, err := s.tenants.Get(ctx, tenantID)

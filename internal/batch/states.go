@@ -20,7 +20,7 @@ const (
 	Void      Status = "void"      // ended by a recovery before it began
 )
 
-// event is what moves a batch.
+// event is the cause of a transition.
 type event string
 
 const (
@@ -34,7 +34,7 @@ const (
 	eventVoid     event = "void"
 )
 
-// transitions are all that can happen to a batch. A draft that is discarded is deleted.
+// transitions are all transitions of a batch. A discarded draft is deleted.
 var transitions = []struct {
 	event event
 	from  []Status
@@ -60,7 +60,7 @@ func (s Status) after(e event) (Status, error) {
 	return s, problem.New(problem.Invalid, "batch_status", "The batch is "+string(s))
 }
 
-// Cause is why a batch is paused: one of those below, or a payments.RowCause.
+// Cause is the reason why a batch is paused: one of those below, or a payments.RowCause.
 type Cause string
 
 // The causes that are no payments.RowCause. Stored; never renamed.
@@ -72,10 +72,10 @@ const (
 	CauseAltered  Cause = "altered" // its stored rows are not those that were approved
 )
 
-// RowState is what became of a row. Stored; never renamed.
+// RowState is the state of a row. It is stored, so a value is never renamed.
 type RowState string
 
-// The states of rows. A ready row of a batch that has ended was not paid: its money is back in the wallet.
+// The states of rows. A ready row of a batch that has ended was not paid. Its money was returned to the wallet.
 const (
 	RowBad      RowState = "bad"
 	RowReady    RowState = "ready"

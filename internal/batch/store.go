@@ -119,7 +119,8 @@ const (
 
 	selectRow = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line = $2`
 
-	// Each row comes with its batch, so that the engines look each of them up by the key instead of reading the whole batch.
+	// The query joins each row with its batch, so that both engines find each row by its key instead of reading the
+	// whole batch.
 	updateRows = `UPDATE batch_rows SET state = r.state, channel = r.channel, bank = r.bank, account = r.account, account_name = r.account_name, amount = r.amount,
 	charges = r.charges, reference = r.reference, note = r.note, given = r.given, problems = r.problems, unsettled = r.unsettled,
 	registered = r.registered, named = r.named FROM rows($1) AS r
@@ -280,12 +281,12 @@ func (s *Batches) erase(ctx context.Context, tenant, id string, lines int) error
 	return nil
 }
 
-// ready gives the rows of a set that are to be paid.
+// ready returns the rows of a set that will be paid.
 func ready(rows []Row) []Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.State != RowReady })
 }
 
-// counted sets the counts of a batch that another release stored.
+// counted computes the counts of a batch that another release stored without them.
 func (b *Batch) counted(tx *db.Tx) error {
 	if b.tally != nil {
 		return nil

@@ -14,13 +14,13 @@ const (
 	sweepEvery = 10 * time.Minute
 	// unboundTime is how long the rows of an upload may belong to no batch yet.
 	unboundTime = 24 * time.Hour
-	// unboundFor is how long such rows are looked for after that.
+	// unboundFor is how long the sweep searches for such rows after that.
 	unboundFor = 7 * 24 * time.Hour
 	// keepTime is how long the rows of a batch that is over are kept.
 	keepTime = 90 * 24 * time.Hour
 	// lookupDays is for how many days the numbers of lookups are kept.
 	lookupDays = 7
-	// sweptAtOnce bounds what one sweep does of each sort.
+	// sweptAtOnce is the limit of one sweep for each kind of row.
 	sweptAtOnce = 50
 )
 
@@ -29,7 +29,7 @@ const (
 
 	longPaused = `SELECT tenant, id FROM batches WHERE status = 'paused' AND paused_at < $1 AND cause <> 'recovery' ORDER BY id LIMIT $2`
 
-	// The ids of batches follow each other in time.
+	// The ids of batches increase with time.
 	unboundRows = `DELETE FROM batch_rows WHERE batch BETWEEN $1 AND $2 AND NOT EXISTS (SELECT 1 FROM batches WHERE batches.id = batch_rows.batch)`
 
 	namedBatches = `SELECT tenant, id FROM batches WHERE ended_at BETWEEN 1 AND $1 AND EXISTS (

@@ -91,13 +91,11 @@ type commands struct {
 	Complete   completeCommand   `cmd:"" hidden:"" group:"This program:" help:"Print completions of a line, for the shell."`
 }
 
-// exit carries the code out of the parser, which leaves the program after
-// printing help.
+// exit is the panic value with which the parser ends after it has printed help.
 type exit int
 
-// Run runs the command line args (without the program's name) and gives the
-// exit code. An interrupt ends the command's context; the next one ends the
-// process, which nothing that it does minds.
+// Run runs the command line args, without the program's name, and returns the exit code. An interrupt ends the
+// command's context. A second interrupt ends the process, which is always safe.
 func Run(args []string, stdout, stderr io.Writer) (code int) {
 	ctx, stop := interruptible()
 	defer stop()
@@ -196,8 +194,7 @@ func flagsOf(line *kong.Context) (flags []*kong.Flag) {
 	return flags
 }
 
-// interruptible gives a context that ends with the first interrupt. When it does,
-// the next one is not caught any more.
+// interruptible returns a context that ends with the first interrupt. From then on interrupts are no longer caught.
 func interruptible() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	caught := make(chan os.Signal, 1)
@@ -216,8 +213,8 @@ func interruptible() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// branch returns the commands below the first argument, or all commands if it names none of them. Describing all of them to the
-// parser takes longer than most commands.
+// branch returns the commands below the first argument, or all commands if it names none. Describing all of them to
+// the parser takes longer than most commands.
 func branch(name string) any {
 	all := reflect.TypeFor[commands]()
 	for i := range all.NumField() {

@@ -29,8 +29,8 @@ import (
 	"github.com/makola/makola/internal/timekeeping"
 )
 
-// doctorCommand looks at an installation as a server with the same settings would find it. It changes nothing, and sends
-// no request to a provider.
+// doctorCommand checks an installation with the settings of a server. It changes nothing and sends no request to a
+// provider.
 type doctorCommand struct {
 	config.Server `embed:""`
 	Output        string        `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
@@ -106,7 +106,7 @@ func (c *doctorCommand) Run(e *frame.Env) error {
 	return nil
 }
 
-// examine runs every check: settings first, then the database, the server on this machine, and the providers.
+// examine runs every check: first the settings, then the database, the server on this machine, and the providers.
 func (d *doctor) examine(ctx context.Context) {
 	d.variables(os.Environ())
 	d.settings()
@@ -132,7 +132,7 @@ func (d *doctor) fail(check, fact, fix string) {
 	d.found = append(d.found, finding{check, stateFail, fact, fix})
 }
 
-// variables finds settings in the environment that nothing reads.
+// variables finds environment variables that no setting reads.
 func (d *doctor) variables(environment []string) {
 	model, err := Model()
 	if err == nil {
@@ -145,7 +145,7 @@ func (d *doctor) variables(environment []string) {
 	d.ok("variables", "every MAKOLA_ variable that is set is known")
 }
 
-// settings checks for settings that serve refuses.
+// settings finds settings that serve refuses.
 func (d *doctor) settings() {
 	unfit := d.Wrong()
 	mode := "development"
@@ -163,7 +163,7 @@ func (d *doctor) settings() {
 	}
 }
 
-// masterKey looks at the key itself. Whether it is that of the database is a check of its own.
+// masterKey checks the key itself. Another check compares it with the database.
 func (d *doctor) masterKey() {
 	const remedy = "set " + config.EnvMasterKeyFile + " to a file made with openssl rand -hex 32, or to the copy that you keep of it"
 	secret, err := frame.MasterKey()
@@ -198,7 +198,7 @@ func (d *doctor) masterKey() {
 	}
 }
 
-// stored makes the checks that the database answers.
+// stored makes the checks that read the database.
 func (d *doctor) stored(ctx context.Context) {
 	c := frame.Common{Storage: d.Storage}
 	fix := "look at MAKOLA_DATABASE or MAKOLA_DATA and whether the database runs; a new installation begins with makola migrate up"
@@ -238,7 +238,7 @@ func (d *doctor) stored(ctx context.Context) {
 	d.unassigned(ctx, o)
 }
 
-// exhaustedFix is what to do where PostgreSQL has no more of a resource.
+// exhaustedFix is the fix if PostgreSQL has used up a resource.
 func exhaustedFix(resource string) string {
 	switch resource {
 	case "disk space":
@@ -249,7 +249,7 @@ func exhaustedFix(resource string) string {
 	return "look at PostgreSQL's log and at the resources of its machine"
 }
 
-// connections compares PostgreSQL's limit with the connections that are open and those of a node.
+// connections compares PostgreSQL's limit with the open connections and those of a node.
 func (d *doctor) connections(ctx context.Context, opened *db.DB) {
 	const check = "connections of PostgreSQL"
 	c, err := opened.Connections(ctx)
@@ -264,7 +264,8 @@ func (d *doctor) connections(ctx context.Context, opened *db.DB) {
 	}
 }
 
-// room tries whether PostgreSQL's disk takes another few megabytes: SQL cannot ask for its free space.
+// room checks whether PostgreSQL's disk has space for a few megabytes, by writing them. SQL cannot query the free
+// space.
 func (d *doctor) room(ctx context.Context, opened *db.DB) {
 	const check = "disk of PostgreSQL"
 	err := opened.TryRoom(ctx)
@@ -278,7 +279,7 @@ func (d *doctor) room(ctx context.Context, opened *db.DB) {
 	}
 }
 
-// skew holds this machine's clock against the database's.
+// skew compares this machine's clock with the database's clock.
 func (d *doctor) skew(ctx context.Context, opened *db.DB) {
 	before := d.clock.Now()
 	theirs, err := opened.Now(ctx)
@@ -300,10 +301,10 @@ func (d *doctor) skew(ctx context.Context, opened *db.DB) {
 	}
 }
 
-// stepsShown is for how long a step of a clock is shown.
+// stepsShown is how long a step of a clock is reported.
 const stepsShown = 7 * 24 * time.Hour
 
-// clockSteps shows when the clock of a server was set.
+// clockSteps reports when the clock of a server was set.
 func (d *doctor) clockSteps(ctx context.Context, opened *db.DB) {
 	list, err := timekeeping.List(ctx, opened, d.clock.Now().Add(-stepsShown), 100)
 	list = slices.DeleteFunc(list, func(s timekeeping.Step) bool { return s.By == 0 }) // accepted by an operator
@@ -397,7 +398,7 @@ func (d *doctor) recoveryState(ctx context.Context, o *frame.Opened) {
 	}
 }
 
-// oldestUnknown looks for payments whose outcome only an operator can find.
+// oldestUnknown finds payments whose outcome only an operator can determine.
 func (d *doctor) oldestUnknown(ctx context.Context, o *frame.Opened) {
 	if d.secret.Empty() {
 		d.warn("unknown outcomes", "not known, because there is no master key that fits", "see the line of the key")
@@ -474,7 +475,7 @@ func (d *doctor) disk() {
 	}
 }
 
-// descriptors holds the limit of open files against the connections that are allowed.
+// descriptors compares the limit of open files with the allowed connections.
 func (d *doctor) descriptors() {
 	room := d.files / 4 * 3
 	fact := fmt.Sprintf("%d files may be open in this shell, which is room for %d clients of %d", d.files, room, d.MaxClients)
@@ -489,7 +490,7 @@ func (d *doctor) descriptors() {
 	}
 }
 
-// certificate looks at the server's own, where it ends TLS itself.
+// certificate checks the server's own certificate if the server ends TLS itself.
 func (d *doctor) certificate() {
 	if d.TLSCert == "" {
 		return
@@ -530,7 +531,7 @@ func (d *doctor) mailServer(ctx context.Context) {
 	d.ok(check, "%s takes connections", d.SMTP.Host)
 }
 
-// providers opens a connection to every provider, with its TLS, and closes it again: no request is sent.
+// providers opens a TLS connection to every provider and closes it again. It sends no request.
 func (d *doctor) providers(ctx context.Context) {
 	peers, err := d.Peers()
 	if err != nil {
@@ -552,7 +553,7 @@ func (d *doctor) providers(ctx context.Context) {
 	d.found = append(d.found, results...)
 }
 
-// egressProxy connects to the egress proxy, where one is set, and closes the connection again: it asks for no tunnel.
+// egressProxy connects to the egress proxy, if one is set, and closes the connection again. It opens no tunnel.
 func (d *doctor) egressProxy(ctx context.Context) *outbound.Proxy {
 	proxy, err := d.Egress.Proxy(slog.New(slog.DiscardHandler))
 	if err != nil || proxy == nil { // a URL that is wrong is a finding about the settings
@@ -571,7 +572,7 @@ func (d *doctor) egressProxy(ctx context.Context) *outbound.Proxy {
 	return proxy
 }
 
-// reach connects to one provider, through the egress proxy where its requests go.
+// reach connects to one provider, through the egress proxy if the provider's requests use it.
 func (d *doctor) reach(ctx context.Context, proxy *outbound.Proxy, p config.Peer) finding {
 	ctx, cancel := context.WithTimeout(ctx, d.Within)
 	defer cancel()
@@ -600,7 +601,7 @@ func (d *doctor) reach(ctx context.Context, proxy *outbound.Proxy, p config.Peer
 	return finding{check, stateOK, fmt.Sprintf("%s takes connections, %s%s", p.Address, how, by), ""}
 }
 
-// unassigned finds live money at a provider that is in none of the accounts there.
+// unassigned finds live money at a provider that is booked without an account there.
 func (d *doctor) unassigned(ctx context.Context, o *frame.Opened) {
 	const check = "floats"
 	var ids []ledger.AccountID

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// mostMetrics is the most that is read of a server's metrics, in bytes.
+// mostMetrics is how much of a server's metrics is read, in bytes.
 const mostMetrics = 8 << 20
 
 // A reading is one value of a metric.
@@ -27,10 +27,10 @@ type reading struct {
 // readings are a server's gauges and counters by name.
 type readings map[string][]reading
 
-// named are the values of a metric; none where the server has no such metric.
+// named returns the values of a metric. It returns none if the server lacks the metric.
 func (s readings) named(name string) []reading { return s[name] }
 
-// sum adds the values of a metric whose label has a value; without a label, all of them.
+// sum adds the values of a metric whose label has a value. Without a label it adds all values.
 func (s readings) sum(name, label, value string) (sum float64) {
 	for _, one := range s[name] {
 		if label == "" || one.labels[label] == value {
@@ -126,7 +126,7 @@ func (d *doctor) readiness(ctx context.Context) {
 	}
 }
 
-// running makes the checks that only the server knows which runs here, by its probe and its metrics.
+// running makes the checks that need the running server, by its probe and its metrics.
 func (d *doctor) running(ctx context.Context) {
 	d.readiness(ctx)
 	if !d.Metrics() {
@@ -176,7 +176,7 @@ func (d *doctor) proxies(all readings) {
 	}
 }
 
-// binds looks at the connections with message centres.
+// binds checks the connections with message centres.
 func (d *doctor) binds(all readings) {
 	connected := all.named("makola_sms_connected")
 	if len(connected) == 0 {
@@ -195,7 +195,7 @@ func (d *doctor) binds(all readings) {
 	}
 }
 
-// books looks at the last check of each of the books.
+// books checks the last check of each of the books.
 func (d *doctor) books(all readings) {
 	for _, s := range all.named("makola_ledger_last_check_timestamp_seconds") {
 		book := s.labels["book"]

@@ -15,7 +15,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// healthCommand asks the server of this machine whether it is well: an image without a shell has no other way.
+// healthCommand checks whether the server of this machine is ready. A container image without a shell has no other
+// way to check.
 type healthCommand struct {
 	Listen   string        `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface, as the server has it."`
 	TLSCert  string        `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Set if the server serves HTTPS itself. The certificate is not verified."`
@@ -24,10 +25,10 @@ type healthCommand struct {
 	Within   time.Duration `name:"within" placeholder:"DURATION" help:"Maximum time to take. Default: 2s, with --ready-for two minutes."`
 }
 
-// readyPause is the time between two looks of --ready-for.
+// readyPause is the pause between two probes of --ready-for.
 const readyPause = 250 * time.Millisecond
 
-// Run fails unless the server answers 200, with --ready-for at each look for that long.
+// Run fails unless the server answers 200. With --ready-for every probe during that time must be answered so.
 func (c *healthCommand) Run(e *frame.Env) error {
 	if c.ReadyFor < 0 || c.Within < 0 || c.Live && c.ReadyFor > 0 {
 		return frame.Usage("--ready-for and --within must be durations such as 3s, and --ready-for excludes --live")
@@ -51,7 +52,8 @@ func (c *healthCommand) Run(e *frame.Env) error {
 	return err
 }
 
-// steady returns when every look of a length of time was good. The last look that was not is its error when ctx ends first.
+// steady returns when every probe during a period has succeeded. If ctx ends first, it returns the error of the last
+// failed probe.
 func steady(ctx context.Context, length time.Duration, look func(context.Context) error) error {
 	pause := time.NewTicker(readyPause)
 	defer pause.Stop()
@@ -70,7 +72,7 @@ func steady(ctx context.Context, length time.Duration, look func(context.Context
 	}
 }
 
-// look returns a function that asks the server once.
+// look returns a function that probes the server once.
 func (c *healthCommand) look() (func(context.Context) error, error) {
 	path := "/readyz"
 	if c.Live {
@@ -101,8 +103,8 @@ type condition struct {
 // mostCondition bounds the body of a probe, in bytes.
 const mostCondition = 64 << 10
 
-// prober returns a function that asks a probe of the server at listen on this machine. A body that is not JSON is no error:
-// the status counts.
+// prober returns a function that requests a probe of the server at listen on this machine. It accepts a body that is
+// not JSON, because only the status matters.
 func prober(listen, tlsCert, path string) (func(context.Context) (status int, body condition, err error), error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -115,7 +117,8 @@ func prober(listen, tlsCert, path string) (func(context.Context) (status int, bo
 	if tlsCert != "" {
 		scheme = "https"
 	}
-	// Without the proxy of the environment. The certificate names the public address, and this is loopback.
+	// The request uses no proxy of the environment. The certificate is not verified, because it names the public
+	// address and this is loopback.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}}
 	return func(ctx context.Context) (status int, body condition, err error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+path, nil)

@@ -75,7 +75,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// The scripts ask the program itself, so that they stay as they are when it changes.
+// The scripts call the program, so they need no change when the commands change.
 const (
 	bashCompletion = `_makola() {
   local IFS=$'\n'
@@ -164,8 +164,8 @@ func completions(node *kong.Node, words []string) (found []string) {
 // service named makola.
 var notOurs = regexp.MustCompile(`^MAKOLA_TEST_|_SERVICE_(HOST|PORT)(_.*)?$|_PORT(_\d+_(TCP|UDP).*)?$`)
 
-// talks reports whether a command needs no valid settings: it only prints information about the program, or reports
-// wrong settings itself.
+// talks reports whether a command needs no valid settings: it prints information about the program, or reports wrong
+// settings itself.
 func talks(c *kong.Context) bool {
 	first, _, _ := strings.Cut(c.Command(), " ")
 	return slices.Contains([]string{"version", "help", "completion", "complete", "doctor"}, first)
@@ -197,7 +197,8 @@ func checkVariables(model *kong.Application, environment []string) error {
 	return nil
 }
 
-// oneOf is how kong refuses a value that is none of a list: "--for must be one of "customer","house" but got "me"".
+// oneOf matches kong's error for a value that is not in a list: "--for must be one of "customer","house" but got
+// "me"".
 var oneOf = regexp.MustCompile(`^(.*) must be one of ((?:"[^"]*",?)+) but got (".*")$`)
 
 // words rewrites the parser's error about a value with its list of values in plain English.

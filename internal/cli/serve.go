@@ -24,7 +24,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// version is set by the linker for a release; else the commit is shown.
+// version is set by the linker for a release. Otherwise the commit is shown.
 var version = ""
 
 // serveCommand starts the server.
@@ -85,7 +85,8 @@ func readable(s config.Server, flags []*kong.Flag) error {
 	return nil
 }
 
-// keyVariables are the variables of each ring of keys, with the keys themselves and with their file.
+// keyVariables are the variables of each key ring: those with the keys themselves, and those with the name of their
+// file.
 var keyVariables = []struct{ text, file string }{
 	{config.EnvMasterKey, config.EnvMasterKeyFile},
 	{config.EnvReferenceKey, config.EnvReferenceKeyFile},
@@ -125,7 +126,7 @@ func newLog(to io.Writer, format, level string) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(to, options))
 }
 
-// withUnits writes how long something took or takes as in the text format, such as 1.5s: JSON has nanoseconds by itself.
+// withUnits formats durations as in the text format, such as 1.5s. JSON would have nanoseconds.
 func withUnits(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -133,10 +134,10 @@ func withUnits(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// nextVersion is the version of a build that is no release.
+// nextVersion is the version of a build that is not a release.
 const nextVersion = "0.1.0"
 
-// Version is the release, or the commit of a build that is none.
+// Version returns the release, or the commit of a build that is not a release.
 func Version() string {
 	if version != "" {
 		return version

@@ -159,7 +159,7 @@ func (v *Visit) factor(refused error) (Answer, error) {
 	return Answer{Title: "Second factor", Body: enrolPage(squares(code), fmt.Sprint(code.Size+2*quiet), grouped(e.Key), form)}, nil
 }
 
-// quiet is the white border of a QR code, in modules.
+// quiet is the width of the white border of a QR code, in modules.
 const quiet = 4
 
 // squares returns a QR code as an SVG path.

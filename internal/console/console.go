@@ -72,9 +72,10 @@ type Deps struct {
 	Development bool
 	// NewLink makes a sign-in link and prints it where the server was started; nil: there is no such place.
 	NewLink func(ctx context.Context) error
-	// Stopped returns the refusal of what moves money while the clock of this node is wrong; nil for never.
+	// Stopped returns the refusal of requests that move money while the clock of this node is wrong. nil means never.
 	Stopped func() error
-	// Waiting counts what awaits the visitor on the pages of the navigation, by their path under the site; nil for no counts.
+	// Waiting counts the items that await the visitor on the pages of the navigation, by their path under the site.
+	// nil means no counts.
 	Waiting func(p Place) (map[string]int, error)
 	// Observe receives how each request was answered; nil for none.
 	Observe func(api.Seen)
@@ -87,7 +88,7 @@ type Console struct {
 	assets http.Handler
 	cross  *http.CrossOriginProtection
 	viewed viewings
-	// exporting are those who take a file.
+	// exporting are the people whose export is running.
 	exporting busy
 
 	setUp    atomic.Bool // there are people, who are never removed

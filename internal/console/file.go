@@ -99,15 +99,15 @@ func (v *Visit) FileName(list, account string, from, to time.Time) string {
 // maxFileWord is the most characters of an account's name in the name of a file.
 const maxFileWord = 40
 
-// fileWord writes a name with characters that every system allows in the name of a file.
+// fileWord replaces the characters of a name that some systems do not allow in the name of a file.
 func fileWord(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	word := strings.Join(words, "-")
 	return strings.Trim(word[:min(len(word), maxFileWord)], "-")
 }
 
-// ByPage calls each for every row of a list, newest first. read returns at most fileRows rows older than the row with
-// the ID before.
+// ByPage calls each for every row of a list, newest first. read returns at most fileRows rows that are older than the
+// row with the given id.
 func ByPage[T any](id func(T) string, read func(before string, limit int) ([]T, error), each func(T) error) error {
 	for before := ""; ; {
 		list, err := read(before, fileRows)

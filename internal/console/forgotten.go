@@ -33,7 +33,7 @@ func forgotten(v *Visit) (Answer, error) {
 	return Answer{Title: "Forgotten password", Body: forgottenPage(forgottenForm(""))}, nil
 }
 
-// askForgotten takes a request for a new password. Its answer is the same whether the account exists or not.
+// askForgotten requests a new password. The response is the same whether the account exists or not.
 func askForgotten(v *Visit) (Answer, error) {
 	email := v.R.PostFormValue("email")
 	err := v.console.Notices.Forgotten(v.Ctx, email, v.from())

@@ -53,7 +53,7 @@ func (v *Visit) PageNumber(most int) (int, error) {
 	return 0, problem.Field("page", fmt.Sprintf("must be a number from 1 to %d", most))
 }
 
-// DayFields are the fields of these.
+// DayFields are the fields for the first and the last day.
 func (v *Visit) DayFields() []page.Field {
 	return []page.Field{{Name: "from", Label: "From", Type: "date", Value: v.Param("from")}, {Name: "to", Label: "To", Type: "date", Value: v.Param("to")}}
 }
@@ -82,7 +82,7 @@ func (v *Visit) FilterQuery(names ...string) string {
 	return q.Encode()
 }
 
-// Choice reads which of the options a form means.
+// Choice returns the option that a form selects.
 func (v *Visit) Choice(name string, options []page.Option) (string, error) {
 	value := v.R.PostFormValue(name)
 	if !slices.ContainsFunc(options, func(o page.Option) bool { return o.Value == value }) {
@@ -99,7 +99,7 @@ func WithGiven(options []page.Option, value, text string) []page.Option {
 	return append(options, page.Option{Value: value, Text: text})
 }
 
-// PositiveAmount reads an amount of the form that must be there.
+// PositiveAmount parses a required amount of the form.
 func (v *Visit) PositiveAmount(name string) (money.Pesewas, error) {
 	amount, err := v.Amount(name)
 	if err == nil && amount == 0 {
@@ -127,7 +127,7 @@ func (v *Visit) Given(name, usual string) string {
 	return usual
 }
 
-// Amount reads an amount of the form that may be absent.
+// Amount parses an optional amount of the form.
 func (v *Visit) Amount(name string) (money.Pesewas, error) {
 	text := v.R.PostFormValue(name)
 	if text == "" {
@@ -143,7 +143,7 @@ func (v *Visit) Amount(name string) (money.Pesewas, error) {
 	return n, nil
 }
 
-// Whole reads a whole number of the form that may be absent.
+// Whole parses an optional whole number of the form.
 func (v *Visit) Whole(name string, most int) (int, error) {
 	text := v.R.PostFormValue(name)
 	if text == "" {

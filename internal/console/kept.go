@@ -17,10 +17,10 @@ import (
 // A form survives a step-up. Its contents travel in the page that asks for the code, sealed for the session, the
 // person and the page. After the code the route's Resume shows them again. Resume never does what the form asks for.
 
-// keptFor is the time within which contents may come back.
+// keptFor is how long the contents can be restored.
 const keptFor = 30 * time.Minute
 
-// keptForms bounds how many forms a person takes up again, and finds one that was taken up before.
+// keptForms limits how many forms a person restores, and detects one that was restored before.
 var keptForms = identity.Limit{What: "form.resume", Most: 100, Of: "forms after a code"}
 
 // errKept is returned for every sealed text that cannot be used. It does not reveal the reason.

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/page"
 )
 
-// livePart is a part of a page that asks for itself again.
+// livePart is a part of a page that reloads itself.
 type livePart struct {
 	id   string
 	seen string // a hash of its content
@@ -31,7 +31,7 @@ func (v *Visit) Part(id string, seconds int, body templ.Component) (templ.Compon
 	return p.body, nil
 }
 
-// giveLive answers a part that asked for itself.
+// giveLive answers the request of a part that reloads itself.
 func (v *Visit) giveLive(id string) {
 	for _, p := range v.live {
 		if p.id == id && p.seen != v.R.URL.Query().Get("seen") {

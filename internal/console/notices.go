@@ -52,7 +52,7 @@ type noticeTest struct {
 // ownNotices shows when and where the visitor is notified.
 func ownNotices(v *Visit) (Answer, error) { return v.noticesAnswer(nil, "") }
 
-// noticesAnswer shows the page after something was done, or with the fault of a form.
+// noticesAnswer shows the page after an action, or with the errors of a form.
 func (v *Visit) noticesAnswer(fault error, done string) (Answer, error) {
 	f, err := v.noticesForm()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Place is a site with a visitor, for whom the navigation counts what waits there.
+// Place is a site with a visitor whose pending items the navigation counts.
 type Place struct {
 	Ctx    context.Context
 	Tenant string // empty: the installation

@@ -27,7 +27,7 @@ type Input struct {
 	Max  int // characters
 }
 
-// Route is one page or one thing to do.
+// Route is one page or one action.
 type Route struct {
 	Method, Path string // the path as net/http matches it
 	Site         Site
@@ -62,7 +62,7 @@ func (r *Route) moves() bool {
 	return r.Method == http.MethodPost && (slices.Contains(moving, r.Permission) || r.Permission == roles.RequestChanges && (strings.HasSuffix(r.Path, "/do") || strings.HasSuffix(r.Path, "/withdraw")))
 }
 
-// strayRoutes are the addresses of a site that no page has: they are answered between its navigation.
+// strayRoutes answer the addresses of a site that have no page. The answer has the site's navigation.
 func strayRoutes() []Route {
 	noPage := func(*Visit) (Answer, error) { return Answer{}, ErrNoPage() }
 	return []Route{

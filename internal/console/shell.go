@@ -131,8 +131,8 @@ func (v *Visit) nav(base string, items []navItem) (groups []page.Group) {
 	return groups
 }
 
-// count reads how many things await the visitor on each page of the site. A count that cannot be read is left out, because the page
-// itself is more important.
+// count reads how many items await the visitor on each page of the site. If a count cannot be read it is left out,
+// because the page itself is more important.
 func (v *Visit) count() {
 	if v.console.Waiting == nil || v.Route.Alone || v.Viewing || v.Route.Site != Operators && v.Route.Site != Tenants {
 		return

@@ -38,7 +38,8 @@ func (v *Visit) AccountParam() (id string, err error) {
 	return v.AccountIn("tenant", v.Param("tenant"))
 }
 
-// AccountIn reads a field that names an account by its ID, or by a name that one account alone has. It is empty for an empty field.
+// AccountIn parses a field that names an account by its ID, or by a name that only one account has. It is empty for
+// an empty field.
 func (v *Visit) AccountIn(field, text string) (id string, err error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -88,7 +89,7 @@ func AccountName(t tenant.Tenant) string { return t.Name + " (" + string(t.Mode)
 // PersonSite returns the site of the page, as package identity names it.
 func (v *Visit) PersonSite() roles.Site { return roles.SiteOf(v.Tenant.ID) }
 
-// NameOf returns the name of an account for a list. An account that cannot be read has its ID for a name.
+// NameOf returns the name of an account for a list. If the account cannot be read, it returns the ID.
 func (v *Visit) NameOf(id string) string {
 	if id == "" {
 		return "No valid key"

@@ -122,8 +122,8 @@ func filed[T any](columns []Column[T]) (list []sheet.Column[T]) {
 	return list
 }
 
-// Keyed cuts a list that was read with one extra row to a page, and adds the links to the pages before and after.
-// param is the parameter with the id of the last row before the page.
+// Keyed cuts a list that was read with one extra row to the length of a page, and adds the links to the previous and
+// the next page.
 func Keyed[T any](v *Visit, l *page.List, param string, rows []T, id func(T) string) []T {
 	if v.Param(param) != "" {
 		l.Prev = v.Query(param, "")

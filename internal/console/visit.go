@@ -25,7 +25,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Visit is one request of a browser on its way through.
+// Visit is one request of a browser while it is processed.
 type Visit struct {
 	console *Console
 	W       http.ResponseWriter
@@ -130,7 +130,7 @@ func (v *Visit) handle() func(*Visit) (Answer, error) {
 	return v.Route.Resume
 }
 
-// admit finds out who asks, and whether they may.
+// admit identifies the visitor and checks the permission of the route.
 func (v *Visit) admit() error {
 	if v.Route.Site == Public {
 		return nil
@@ -170,7 +170,7 @@ func (v *Visit) admit() error {
 // exportWithin is the most time that a file may take.
 const exportWithin = 60 * time.Second
 
-// viewedEvery is how often it is written down that an operator looks at a tenant's pages.
+// viewedEvery is how often the audit log records that an operator views a tenant's pages.
 const viewedEvery = time.Hour
 
 // Entry returns the audit entry of an action of the visitor.
@@ -186,12 +186,14 @@ func (v *Visit) Origin() string {
 	return ""
 }
 
-// Use counts one use of what each person may do so many times an hour, and writes the entry into the audit log.
+// Use counts a use of an action that each person may do a limited number of times an hour, and writes the entry into
+// the audit log.
 func (v *Visit) Use(of identity.Limit, key string, e audit.Entry) error {
 	return v.console.Identity.Use(v.Ctx, of, v.Who.Person.ID, key, e)
 }
 
-// record writes down, before anything is shown, that an operator looks at a tenant's pages, or that a list is taken away.
+// record writes into the audit log, before anything is shown, that an operator views a tenant's pages or that a list
+// is exported.
 func (v *Visit) record() error {
 	switch {
 	case v.exports():
@@ -229,8 +231,8 @@ func (v *Visit) ready() error {
 	return problem.New(problem.Forbidden, codeNotReady, "Your role needs a second factor. Set it up on the page of your account first")
 }
 
-// enter finds the tenant of the path and the visitor's role there. A tenant that the visitor has nothing to do with is
-// answered like one that does not exist.
+// enter finds the tenant of the path and the visitor's role there. A tenant at which the visitor has no role gets the
+// same response as one that does not exist.
 func (v *Visit) enter(id string) error {
 	v.Role = v.Who.Role(id)
 	if v.Role == "" && (v.R.Method == http.MethodGet || v.R.Method == http.MethodHead) && v.Who.Can(roles.Installation, roles.ViewAs) {
@@ -321,7 +323,7 @@ func (v *Visit) sendFile(a Answer) {
 	panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
 }
 
-// path is the pattern of the page for the log, which no id gets into.
+// path is the pattern of the page for the log. It contains no id.
 func (v *Visit) path() string {
 	if v.Route == nil {
 		return "other"
@@ -358,7 +360,7 @@ func local(path string) string {
 	return path
 }
 
-// from is the address that the visitor comes from.
+// from returns the visitor's address.
 func (v *Visit) from() netip.Addr {
 	return access.ClientIP(v.R.RemoteAddr, v.R.Header.Values("X-Forwarded-For"), v.console.TrustedProxies)
 }

@@ -42,7 +42,7 @@ type viewings struct {
 // maxViewings is the maximum number of entries. At this number all are dropped, which costs one query each.
 const maxViewings = 10_000
 
-// first reports whether a key is new in a period.
+// first reports whether a key is the first of its kind in a period.
 func (w *viewings) first(key string, period time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// candidate is one way to read amounts and the order of lines, which the balances prove or disprove.
+// candidate is one way to read the amounts and the order of lines. The balances prove or disprove it.
 type candidate struct {
 	sign         Sign
 	newest, fees bool
@@ -52,7 +52,7 @@ func (k *candidate) next(e entry) {
 	}
 }
 
-// compare proves the balance of a row.
+// compare checks the balance of a row.
 func (k *candidate) compare(e entry, expected money.Pesewas) {
 	if !k.before || !e.Balanced {
 		return
@@ -64,7 +64,7 @@ func (k *candidate) compare(e entry, expected money.Pesewas) {
 	k.broken, k.expected = e.Row, expected
 }
 
-// byBalance proves that the balance changed by the amount of a row, in either direction.
+// byBalance checks that the balance changed by the amount of a row, in either direction.
 func (k *candidate) byBalance(e entry) {
 	of, change := e, e.Balance-k.balance
 	if k.newest && len(k.pending) > 0 {
@@ -96,7 +96,7 @@ func directions(e entry, change money.Pesewas, fees bool) (amount money.Pesewas,
 	return 0, false
 }
 
-// chain reads the file whole: every cell, the balances, and the totals.
+// chain reads the whole file and checks every cell, the balances and the totals.
 func (r *reader) chain() error {
 	list := r.candidates()
 	var sums totals
@@ -131,7 +131,7 @@ func (r *reader) chain() error {
 	return r.decide(list, first, last, signed)
 }
 
-// entryOf reads a row; a row with nothing but a balance has no date of its own.
+// entryOf parses a row. A row with only a balance has no date of its own.
 func (r *reader) entryOf(c cells, kind rowKind) (e entry, err error) {
 	if kind == movement {
 		return c.entry()
@@ -151,7 +151,7 @@ func (r *reader) span(l Line) {
 	}
 }
 
-// candidates are the readings that are possible before a row was read.
+// candidates are the readings that are possible before any row is read.
 func (r *reader) candidates() (list []*candidate) {
 	signs := []Sign{SignIn, SignOut, SignBalance}
 	if r.Sign != "" && r.Sign != SignColumns {
@@ -170,7 +170,7 @@ func (r *reader) candidates() (list []*candidate) {
 	return list
 }
 
-// decide chooses the reading, or asks for the sign where several fit.
+// decide chooses the reading, or returns a question about the sign if several readings fit.
 func (r *reader) decide(list []*candidate, first, last entry, signed bool) error {
 	list = slices.DeleteFunc(list, func(k *candidate) bool {
 		return k.newest && first.At.Before(last.At) || !k.newest && first.At.After(last.At) || k.sign == SignBalance && signed
@@ -203,20 +203,20 @@ func (r *reader) decide(list []*candidate, first, last entry, signed bool) error
 	return nil
 }
 
-// settle takes a reading.
+// settle stores the chosen reading.
 func (r *reader) settle(k *candidate) {
 	r.Sign, r.newest, r.fees = k.sign, k.newest, k.fees
 	_, balances := r.Columns[FieldBalance]
 	r.Chains = balances && (k.proofs > 0 || r.Lines == 1)
 }
 
-// brokenChain refuses a file by the reading that goes furthest.
+// brokenChain refuses a file with the error of the reading that fits the most rows.
 func brokenChain(list []*candidate) error {
 	best := slices.MaxFunc(list, func(a, b *candidate) int { return cmp.Compare(a.broken, b.broken) })
 	return refused(best.broken, "", fmt.Sprintf("has a balance that does not follow from the row before; %s was expected. The file has a gap, or a row was changed", best.expected))
 }
 
-// totals are the sums of the rows above a total.
+// totals are the sums of the rows above a totals row.
 type totals struct{ all, done, since sums }
 
 type sums struct{ amount, debit, credit, fee money.Pesewas }
@@ -236,7 +236,8 @@ func (t *totals) add(e entry) {
 	}
 }
 
-// compare refuses a total that is the sum neither of all rows, nor of the successful ones, nor of those since the last total.
+// compare refuses a totals row that equals none of three sums: all rows, the successful rows, and the rows since the
+// last totals row.
 func (t *totals) compare(c cells) error {
 	for field, of := range map[Field]func(sums) money.Pesewas{
 		FieldAmount: func(s sums) money.Pesewas { return s.amount }, FieldDebit: func(s sums) money.Pesewas { return s.debit }, FieldCredit: func(s sums) money.Pesewas { return s.credit }} {
@@ -255,7 +256,7 @@ func (t *totals) compare(c cells) error {
 	return nil
 }
 
-// lines gives the lines of the file in its order, with direction and identity. The file has been surveyed.
+// lines returns the lines of the file in its order, with direction and identity. The file must have been surveyed.
 func (r *reader) lines(do func(Line) error) error {
 	names := counted{}
 	give := func(e entry, amount money.Pesewas) error {
@@ -280,7 +281,8 @@ func (r *reader) lines(do func(Line) error) error {
 	return err
 }
 
-// director gives lines their direction. Where it follows from the balance, a line of a file with the newest first needs the row behind it.
+// director sets the direction of lines. If the direction follows from the balance and the newest line comes first, a
+// line needs the row after it.
 type director struct {
 	r       *reader
 	give    func(entry, money.Pesewas) error
@@ -316,7 +318,7 @@ func (d *director) next(e entry) error {
 	return d.directed(e, e.Balance-before.Balance)
 }
 
-// end gives the oldest line of a file with the newest first.
+// end sets the direction of the oldest line of a file with the newest line first.
 func (d *director) end() error {
 	if d.r.Sign == SignBalance && d.r.newest && d.before != nil && d.before.line {
 		if err := d.alone(*d.before); err != nil {
@@ -338,7 +340,7 @@ func (d *director) directed(e entry, change money.Pesewas) error {
 	return d.give(e, amount)
 }
 
-// alone gives the oldest line, for which no balance shows the direction, by its type.
+// alone sets the direction of the oldest line by its type, because no balance shows it.
 func (d *director) alone(e entry) error {
 	size := magnitude(e.amount)
 	for _, words := range []struct {
@@ -354,7 +356,7 @@ func (d *director) alone(e entry) error {
 	return refused(e.Row, "", "is the oldest line, and nothing shows its direction: download the file from an earlier day, with a row of the opening balance")
 }
 
-// note keeps the balances at both ends of the file.
+// note stores the balances at both ends of the file.
 func (d *director) note(e entry) {
 	if !e.Balanced {
 		return

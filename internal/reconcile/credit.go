@@ -12,7 +12,7 @@ import (
 const (
 	hasStatements = `SELECT count(*) FROM statement_sources WHERE id = $1 AND layout <> ''`
 
-	// Credits of banks that nothing has used, newest first.
+	// Unused credits of banks, newest first.
 	unusedCredits = `SELECT ` + lineColumns + ` FROM statement_lines WHERE source = $1 AND status = 'success' AND amount > 0
 AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = statement_lines.id)
 AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = statement_lines.id AND e.ended_at <> 0 AND e.ending <> 'agreed') ORDER BY day DESC, id DESC LIMIT $2`
@@ -40,7 +40,7 @@ func (s *store) HasStatements(ctx context.Context, mode tenant.Mode, bank string
 	return n > 0, err
 }
 
-// CreditOf returns the credit of a line. It refuses a line that is none, or that is used.
+// CreditOf returns the credit of a line. It refuses a line that is not a credit, or that is used.
 func (s *store) CreditOf(ctx context.Context, line string) (c Credit, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		c, err = creditIn(tx, selectLine, line)
@@ -85,7 +85,8 @@ func creditIn(tx *db.Tx, sql, line string) (c Credit, err error) {
 	return c, tx.Query(uploadersOfLine, []any{c.Statement}, func(r *db.Row) error { return r.Scan(&c.File.Name, &c.File.Uploader, &c.File.UploaderName) })
 }
 
-// Credits returns the credits of all bank accounts of a mode that can pay for a deposit, at most so many of each.
+// Credits returns the credits of all bank accounts of a mode that can pay for a deposit, up to a limit for each
+// account.
 func (s *store) Credits(ctx context.Context, mode tenant.Mode, most int) (list []Credit, err error) {
 	sources, err := s.Sources(ctx)
 	if err != nil {
@@ -114,8 +115,8 @@ func errUsed() error {
 	return problem.New(problem.Duplicate, "line_booked", "The money of the line is booked already")
 }
 
-// UseCredit takes a credit in tx, which also moves its amount into a wallet. Of two transactions that want the same line the second is
-// refused.
+// UseCredit marks a credit as used in tx, which also moves its amount into a wallet. If two transactions use the same
+// line, the second is refused.
 func (s *store) UseCredit(tx *db.Tx, line string, amount money.Pesewas, act, actor string) error {
 	c, err := creditIn(tx, lockLine, line)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// Given is what the statements of one account have at the end of a day.
+// Given is the balance of one account at the end of a day, according to its statements.
 type Given struct {
 	Account ledger.AccountID
 	Balance money.Pesewas // at the end of the day
@@ -24,29 +24,31 @@ type Reason struct {
 	At     time.Time
 }
 
-// LateLine is a line of a closed day that came, or changed, after the day was closed.
+// LateLine is a line with a date in a closed day that was imported or changed after the day was closed.
 type LateLine struct {
 	Line
 	Account ledger.AccountID
 }
 
 const (
-	// The statement that reaches the end of a day, and the last one before it. Only balances that chain are read.
+	// The statement that covers the end of a day, and the last one before it. Only statements whose balances chain
+	// are read.
 	statementAcross = `SELECT closing, first_at, last_at FROM statements WHERE source = $1 AND state = 'read' AND chains = 1 AND last_at >= $2 AND first_at < $2 ORDER BY last_at, id LIMIT 1`
 
 	statementBefore = `SELECT closing, first_at, last_at FROM statements WHERE source = $1 AND state = 'read' AND chains = 1 AND last_at < $2 ORDER BY last_at DESC, id DESC LIMIT 1`
 
 	statementBehind = `SELECT opening, first_at, last_at FROM statements WHERE source = $1 AND state = 'read' AND chains = 1 AND first_at >= $2 ORDER BY first_at, id LIMIT 1`
 
-	// By how much the lines of a time changed the balance; $4 is 1 where fees are in addition to the amounts.
+	// The change of the balance by the lines of a period. $4 is 1 if fees are charged in addition to the amounts.
 	changeOfLines = `SELECT CAST(COALESCE(sum(amount - fee * $4), 0) AS INTEGER) FROM statement_lines
 WHERE source = $1 AND day BETWEEN $5 AND $6 AND at >= $2 AND at <= $3 AND status = 'success'`
 
-	// Differences at a moment: those that are open, and those whose money was booked behind it.
+	// Differences at a time: open ones, and those whose money was booked after that time.
 	differencesAt = `SELECT id, delta, reason, at FROM statement_exceptions WHERE source = $1 AND delta <> 0 AND at < $2
 AND (ended_at = 0 OR ended_at >= $2 AND (ending NOT IN ('agreed', 'written_off') OR ending = 'agreed' AND kind = 'state')) ORDER BY at, id LIMIT $3`
 
-	// Payments on one side of a moment and their lines on the other. A difference of status explains its line by itself.
+	// Payments before a time whose lines are after it, and the other way round. A difference of status explains its
+	// line by itself.
 	pairsAcross = `SELECT count(DISTINCT l.id), CAST(COALESCE(sum(CASE WHEN (l.at < $2) = (t.from_account = $3) THEN t.amount ELSE -t.amount END), 0) AS INTEGER)
 FROM statement_lines l JOIN statement_matches m ON m.line = l.id AND m.payment <> ''
 JOIN transfers t ON t.subject = m.payment AND (t.from_account = $3 OR t.to_account = $3) AND t.leg NOT LIKE 'upheld%'
@@ -63,7 +65,7 @@ WHERE l.source = $1 AND l.day BETWEEN $4 AND $5 AND (l.at < $2) <> (t.at < $2)`
 	ownUnbooked = `SELECT count(*), CAST(COALESCE(sum(l.amount), 0) AS INTEGER) FROM statement_lines l JOIN statement_own o ON o.line = l.id
 WHERE l.source = $1 AND l.at < $2 AND l.day >= $3 AND o.side = 'arrived' AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.subject = o.transfer AND t.leg = 'ended')`
 
-	// Lines of a bank that wait to be decided about, and lines whose money was booked behind a moment without an exception.
+	// Lines of a bank that are not yet decided, and lines whose money was booked after a time without an exception.
 	linesInTransit = `SELECT count(*), CAST(COALESCE(sum(l.amount - l.fee * $3), 0) AS INTEGER) FROM statement_lines l WHERE l.source = $1 AND l.at < $2 AND l.day >= $4 AND l.status = 'success'
 AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = l.id AND e.kind = 'theirs_only')
 AND (l.judged = 0 AND NOT EXISTS (SELECT 1 FROM statement_matches m WHERE m.line = l.id)
@@ -84,7 +86,7 @@ const (
 	across      = 3  // days around midnight in which a payment and its line may be
 )
 
-// apart is 1 where fees are in addition to the amounts, else 0.
+// apart is 1 if fees are charged in addition to the amounts, else 0.
 func (s Source) apart() int64 {
 	if s.withinFees() {
 		return 0
@@ -102,8 +104,8 @@ func sourcesOf(tx *db.Tx, mode string) (list []Source, err error) {
 	return list, err
 }
 
-// AtDay returns the balances that statements have at the end of a day, with the reasons why they differ from our books. An account whose
-// statements do not have it is left out.
+// AtDay returns the balances of statements at the end of a day, with the reasons why they differ from our books. It
+// leaves out an account whose statements do not show that balance.
 func AtDay(tx *db.Tx, mode string, begin, end time.Time) (list []Given, err error) {
 	sources, err := sourcesOf(tx, mode)
 	if err != nil {
@@ -126,8 +128,9 @@ func AtDay(tx *db.Tx, mode string, begin, end time.Time) (list []Given, err erro
 	return list, nil
 }
 
-// balanceAt returns the balance of a source at the end of a day: of the statement that reaches the end less its later lines, or the last
-// balance before the end if a later statement follows from it, or it is of the day itself.
+// balanceAt returns the balance of a source at the end of a day. If a statement covers the end, it is that
+// statement's balance less the later lines. Otherwise it is the last balance before the end, if that is of the same
+// day or a later statement follows from it.
 func balanceAt(tx *db.Tx, s Source, begin, end time.Time) (balance money.Pesewas, found bool, err error) {
 	var first, last time.Time
 	if found, err = tx.One(statementAcross, []any{s.ID, end}, &balance, &first, &last); err != nil || found {
@@ -211,7 +214,8 @@ func ownReasons(tx *db.Tx, s Source, end time.Time, list []Reason) ([]Reason, er
 // maxReasonsRead bounds the differences that explain one day.
 const maxReasonsRead = 100_000
 
-// LateLines returns the lines of the days before one that came, or changed, between two moments: since the last day was closed.
+// LateLines returns the lines with dates before a day that were imported or changed between two times: since the last
+// day was closed.
 func LateLines(tx *db.Tx, mode string, day, from, until time.Time) (list []LateLine, err error) {
 	sources, err := sourcesOf(tx, mode)
 	if err != nil {

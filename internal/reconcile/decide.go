@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Rule names why a line and a payment are the same movement. Values are stored and never change.
+// Rule names the reason why a line and a payment are the same movement. Values are stored and never change.
 type Rule string
 
 // The rules, the strongest first.
@@ -22,7 +22,7 @@ const (
 	RulePerson     Rule = "person"
 )
 
-// Leg is which movement of a payment a line is. Values are stored and never change.
+// Leg is the movement of a payment that a line shows. Values are stored and never change.
 type Leg string
 
 // The legs.
@@ -32,7 +32,7 @@ const (
 	LegSettlement Leg = "settlement"
 )
 
-// Kind is how a statement and our payments differ. Values are stored and never change.
+// Kind is the kind of difference between a statement and our payments. Values are stored and never change.
 type Kind string
 
 // The kinds of exceptions.
@@ -48,7 +48,7 @@ const (
 // Kinds returns the kinds of exceptions.
 func Kinds() []Kind { return []Kind{TheirsOnly, OursOnly, AmountOff, FeeOff, StateOff, Twice} }
 
-// ours is a payment as matching needs it.
+// ours is a payment with the members that matching needs.
 type ours struct {
 	ID        string
 	AtRail    string // the provider that the reference was used at
@@ -67,7 +67,7 @@ type ours struct {
 	Reversing string // the lines that are matched
 }
 
-// early is how much earlier than our clock a provider's may be.
+// early is how far a provider's clock may be behind ours.
 const early = 5 * time.Minute
 
 // oursOf returns a payment for matching.
@@ -83,7 +83,7 @@ func oursOf(p book.Payment) ours {
 		Upstream: p.UpstreamID, Party: p.Account, From: p.CreatedAt.Add(-early), Until: until}
 }
 
-// signed returns the amount as a line has it.
+// signed returns the amount with the sign that a line has.
 func (o ours) signed() money.Pesewas {
 	if o.In {
 		return o.Amount
@@ -91,10 +91,10 @@ func (o ours) signed() money.Pesewas {
 	return -o.Amount
 }
 
-// held returns how our books have the movement: its amount as a line has it, less the provider's fee.
+// held returns the amount of the movement in our books, less the provider's fee, with the sign that a line has.
 func (o ours) held() money.Pesewas { return o.signed() - o.Fee }
 
-// leg returns which movement of a payment a line is: one in the other direction takes it back.
+// leg returns the movement of a payment that a line shows. A line in the other direction shows its reversal.
 func (o ours) leg(l Line) Leg {
 	if (l.Amount > 0) == o.In {
 		return LegMovement
@@ -107,7 +107,7 @@ func (o ours) agrees(l Line, lag time.Duration) bool {
 	return l.Amount == o.signed() && !l.At.Before(o.From) && !l.At.After(o.Until.Add(lag))
 }
 
-// taken returns the line that has the leg; empty: none.
+// taken returns the line that is matched with the leg. It is empty if there is none.
 func (o ours) taken(leg Leg) string {
 	if leg == LegReversal {
 		return o.Reversing
@@ -131,7 +131,7 @@ type verdict struct {
 	differences []Difference
 }
 
-// byReference decides about a line that names a payment, in the column for it or by the provider's id.
+// byReference decides about a line that names a payment by our reference or by the provider's id.
 func byReference(l Line, o ours, rule Rule, lag time.Duration, now time.Time) verdict {
 	v := verdict{payment: o.ID, leg: o.leg(l)}
 	switch {
@@ -162,8 +162,8 @@ func paid(leg Leg, o ours) string {
 	return "It may have been paid twice."
 }
 
-// compare returns how a line that moved money differs from the payment that it is matched with. A payment whose books do not have the
-// movement differs by all of the line, whatever its amount and fee.
+// compare returns the differences between a line that moved money and its payment. If the books do not have the
+// payment's movement, the difference is the whole line.
 func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []Difference) {
 	state := ""
 	switch {
@@ -200,8 +200,8 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 
 func cedis(amount money.Pesewas) string { return "GHS " + money.Grouped(amount.String()) }
 
-// bySimilar decides about a line by the payments that have its amount, direction and party within the lag. rivals is how many unmatched
-// lines could be the same payment.
+// bySimilar decides about a line by the payments with the same amount, direction and party within the lag. rivals is
+// the number of unmatched lines that could be the same payment.
 func bySimilar(l Line, candidates []ours, rivals int, lag time.Duration) (o ours, ok bool) {
 	found := 0
 	for _, c := range candidates {
@@ -212,8 +212,8 @@ func bySimilar(l Line, candidates []ours, rivals int, lag time.Duration) (o ours
 	return o, found == 1 && rivals == 1
 }
 
-// byNarrative decides about a line whose text mentions payments. Payers write narratives: a mention matches only if exactly one payment
-// agrees in amount, direction and time. Otherwise the text is a suggestion.
+// byNarrative decides about a line whose text mentions payments. Payers write narratives, so a mention matches only
+// if exactly one payment agrees in amount, direction and time. Otherwise the text is a suggestion.
 func byNarrative(l Line, mentions []ours, lag time.Duration) (o ours, ok bool, suggestion string) {
 	found := 0
 	for _, m := range mentions {
@@ -239,7 +239,7 @@ func unknown(l Line, suggestion string) []Difference {
 	return []Difference{{TheirsOnly, magnitude(l.Amount), l.change(), reason + suggestion}}
 }
 
-// missing returns the exception of a payment that a statement without gaps does not have.
+// missing returns the exception of a payment that is absent from a statement without gaps.
 func missing(o ours) Difference {
 	reason, delta := "The payment succeeded here, and the provider's statement does not have it.", -o.held()
 	if o.Open {

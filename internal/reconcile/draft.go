@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Draft is the first file of a source, which waits for a person to confirm how it is read.
+// Draft is the first file of a source. A person must confirm how it is read.
 type Draft struct {
 	ID        string
 	Source    string
@@ -45,7 +45,7 @@ const (
 
 	oldDrafts = `SELECT id, source, file_name, maker, parts, made_at FROM statement_drafts WHERE made_at < $1 ORDER BY id LIMIT 50`
 
-	// Parts whose draft was never made, by the time in their ids.
+	// Parts without a draft, by the time in their ids.
 	lostParts = `DELETE FROM statement_draft_parts WHERE draft < $1 AND NOT EXISTS (SELECT 1 FROM statement_drafts WHERE id = statement_draft_parts.draft)`
 )
 

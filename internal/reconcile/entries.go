@@ -21,14 +21,15 @@ const (
 // KindOfTransfers is the kind of all transfers that resolve exceptions.
 const KindOfTransfers = "statement"
 
-// transfer moves the difference of an exception between the account of its source and another one, so that our books have it.
+// transfer returns the transfer of an exception's difference between the account of its source and another account.
+// Afterwards our books agree with the statement.
 func transfer(e Exception, other ledger.AccountID, leg string) (ledger.Transfer, error) {
 	source, err := ParseSource(e.Source)
 	key := source.Ledger()
 	return signed(ledger.Transfer{Asset: key.Asset, From: key.ID, To: other, Amount: int64(e.Delta), Subject: e.ID, Leg: leg, Kind: KindOfTransfers}), err
 }
 
-// signed turns a transfer of an amount below zero round.
+// signed reverses a transfer with a negative amount.
 func signed(t ledger.Transfer) ledger.Transfer {
 	if t.Amount < 0 {
 		t.From, t.To, t.Amount = t.To, t.From, -t.Amount
@@ -36,7 +37,7 @@ func signed(t ledger.Transfer) ledger.Transfer {
 	return t
 }
 
-// post books transfers in tx. wallets are those that they touch.
+// post books transfers in tx. wallets are the wallets that they change.
 func (s *store) post(tx *db.Tx, list []ledger.Transfer, wallets ...ledger.Key) error {
 	page, err := s.ledger.Open(tx, wallets...)
 	if err != nil {
@@ -64,7 +65,7 @@ func (s *store) use(tx *db.Tx, l Line, rule Rule, actor string, at time.Time) er
 	return err
 }
 
-// agree ends an exception whose two sides agree. Money that was put into suspense for it goes back.
+// agree ends an exception whose two sides agree. Money that was moved into suspense for it is moved back.
 func (s *store) agree(tx *db.Tx, e Exception) error {
 	if e.EndedAt.IsZero() {
 		return s.end(tx, []Exception{e}, EndedAgreed, "")

@@ -20,8 +20,8 @@ const (
 	erasedAtOnce = 1000
 )
 
-// OfNumber gives the lines of statements with a number, in any of its spellings. It reads all lines. judged reports whether matching has
-// decided about the line.
+// OfNumber returns the lines of statements with a number, in any of its spellings. It reads all lines. judged reports
+// whether matching has decided about the line.
 func OfNumber(ctx context.Context, d *db.DB, spellings []string, each func(l Line, judged bool) error) error {
 	type one struct {
 		Line
@@ -40,7 +40,7 @@ func OfNumber(ctx context.Context, d *db.DB, spellings []string, each func(l Lin
 	})
 }
 
-// Erase takes a person off a line that matching has decided about. The line stays, with its amount.
+// Erase removes a person from a line that matching has decided about. The line and its amount stay.
 func Erase(ctx context.Context, d *db.DB, line string) (erased bool, err error) {
 	err = d.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
 		n, err := tx.Exec(eraseLine, line)
@@ -50,7 +50,7 @@ func Erase(ctx context.Context, d *db.DB, line string) (erased bool, err error) 
 	return erased, err
 }
 
-// NotesOfNumber gives the exceptions whose note has a number, in any of its spellings. It reads all notes.
+// NotesOfNumber returns the exceptions whose note contains a number, in any of its spellings. It reads all notes.
 func NotesOfNumber(ctx context.Context, d *db.DB, spellings []string, each func(Exception) error) error {
 	return db.Walk(db.Bulk(ctx, ""), d, exceptionsWithNotes, erasedAtOnce, func(after string) []any { return []any{after} }, func(r *db.Row, id *string) (e Exception, wanted bool, err error) {
 		err = r.Scan(id, &e.Note, &e.Source, &e.At)

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// Exception is one way in which a statement and our payments differ.
+// Exception is one difference between a statement and our payments.
 type Exception struct {
 	ID        string
 	Source    string
@@ -30,7 +30,7 @@ type Exception struct {
 // Ending is how an exception ended. Values are stored and never change.
 type Ending string
 
-// The endings. A person's ending stays while the difference is the same.
+// The endings. An ending by a person stays while the difference is the same.
 const (
 	EndedAgreed   Ending = "agreed"   // the two sides agree now
 	EndedBooked   Ending = "booked"   // a difference of fees was booked
@@ -42,8 +42,8 @@ const (
 	EndedWritten  Ending = "written_off"
 )
 
-// stays reports whether the ending holds while the difference is the same. The others have removed the difference: one that is found
-// again is another one.
+// stays reports whether the ending stays while the difference is the same. Other endings have removed the difference,
+// so a difference that is found again is a new one.
 func (e Ending) stays() bool {
 	return e != EndedAgreed && e != EndedBooked && e != EndedSettled
 }
@@ -71,7 +71,7 @@ const (
 
 	countExceptions = `SELECT count(*) FROM (SELECT 1 FROM statement_exceptions WHERE ended_at = 0 LIMIT $1) AS open`
 
-	// Exceptions that may agree by themselves.
+	// Exceptions that may end by themselves, because both sides may agree now.
 	standingExceptions = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE (ended_at = 0 OR ending = 'suspense') AND source = $1 AND id > $2 ORDER BY id LIMIT $3`
 )
 
@@ -102,10 +102,10 @@ func queryExceptions(tx *db.Tx, sql string, args ...any) (list []Exception, err 
 	return list, err
 }
 
-// stands reports whether the exception ends by itself once the two sides agree.
+// stands reports whether the exception ends by itself when the two sides agree.
 func (e Exception) stands() bool { return e.EndedAt.IsZero() || e.Ending == EndedSuspend }
 
-// same reports whether a difference that was found is the exception, open or ended by a person.
+// same reports whether a found difference is the exception, which may be open or ended by a person.
 func (e Exception) same(found Exception) bool {
 	return e.Kind == found.Kind && e.Line == found.Line && e.Payment == found.Payment &&
 		(e.EndedAt.IsZero() || e.Ending.stays() && e.Amount == found.Amount && (e.Delta == found.Delta || e.Ending != EndedSuspend))

@@ -13,15 +13,15 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// found are the exceptions of lines and payments as matching finds them in one set.
+// found are the exceptions that matching finds in one set of lines and payments.
 type found struct {
 	lines    []string    // that were decided about
 	list     []Exception // without ids
 	payments []string    // that are matched, or have no line to miss
 }
 
-// sync makes the open exceptions of lines and payments those that were found. An exception that a person has ended stays ended while
-// the difference is the same.
+// sync updates the open exceptions of lines and payments to those that were found. An exception that a person has
+// ended stays ended while the difference is the same.
 func (s *store) sync(tx *db.Tx, f found) error {
 	stored, err := queryExceptions(tx, exceptionsOfLines, f.lines)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *store) sync(tx *db.Tx, f found) error {
 	return nil
 }
 
-// Filter narrows the list of exceptions. Zero members are no condition.
+// Filter narrows the list of exceptions. Zero members have no effect.
 type Filter struct {
 	Source string
 	Kind   Kind
@@ -77,10 +77,10 @@ type Filter struct {
 	Limit  int
 }
 
-// NoOwner is the owner of exceptions that nobody takes care of.
+// NoOwner selects exceptions without an owner.
 const NoOwner = "none"
 
-// where writes the conditions of a filter.
+// where returns the SQL conditions of a filter.
 func (f Filter) where(now time.Time) (sql string, args []any) {
 	conditions := []string{"ended_at = 0"}
 	if f.Ended {
@@ -156,7 +156,7 @@ func exceptionIn(tx *db.Tx, sql, id string) (Exception, error) {
 	return list[0], nil
 }
 
-// Open counts the open exceptions, up to most.
+// Open counts the open exceptions, up to a limit.
 func (s *store) Open(ctx context.Context, most int) (n int, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(countExceptions, []any{int64(most)}, &n)
@@ -199,7 +199,7 @@ func (s *store) Old(ctx context.Context, age time.Duration, most int) (list []Ag
 	return list, err
 }
 
-// Own gives an exception to a person who takes care of it; an empty id gives it to nobody.
+// Own sets the owner of an exception. An empty id removes the owner.
 func (s *store) Own(ctx context.Context, id, person, name string) error {
 	return s.changeOpen(ctx, ownException, id, person, name)
 }
@@ -207,7 +207,7 @@ func (s *store) Own(ctx context.Context, id, person, name string) error {
 // maxNote is how many characters a note has.
 const maxNote = 500
 
-// Note stores a note about an exception, in place of the one before.
+// Note stores a note about an exception and replaces the previous one.
 func (s *store) Note(ctx context.Context, id, text string) error {
 	text = strings.TrimSpace(text)
 	if len([]rune(text)) > maxNote || !usertext.Storable(strings.NewReplacer("\r", "", "\n", "").Replace(text)) {

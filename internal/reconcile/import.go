@@ -31,7 +31,8 @@ type Upload struct {
 type Imported struct {
 	Statement Statement
 	Repeated  bool // the file was imported before: nothing changed
-	// Reading is how the first file of a source would be read. A person must confirm it and answer its questions; nothing is stored before.
+	// Reading is the proposed way to read the first file of a source. Nothing is stored before a person confirms it
+	// and answers its questions.
 	Reading *Reading
 }
 
@@ -77,7 +78,7 @@ func digestOf(file *sheet.File) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// taking is one import under way.
+// taking is an import in progress.
 type taking struct {
 	*store
 	*reader
@@ -102,7 +103,7 @@ func (t *taking) run(ctx context.Context) (done Imported, err error) {
 	return done, err
 }
 
-// sets gives the lines of the file in sets.
+// sets returns the lines of the file in sets.
 func (t *taking) sets(do func([]Line) error) error {
 	set := make([]Line, 0, setLines)
 	err := t.lines(func(l Line) error {
@@ -121,7 +122,7 @@ func (t *taking) sets(do func([]Line) error) error {
 	return err
 }
 
-// check compares all lines with the stored ones and writes nothing.
+// check compares all lines with the stored ones. It writes nothing.
 func (t *taking) check(ctx context.Context) error {
 	err := t.sets(func(set []Line) error {
 		var k known
@@ -144,7 +145,7 @@ func (t *taking) check(ctx context.Context) error {
 	return t.checkDays(ctx)
 }
 
-// known are the stored lines that lines of a file may be.
+// known are the stored lines that may be the same as lines of a file.
 type known struct {
 	byIdentity  map[string]Line
 	byReference map[string][]Line
@@ -202,7 +203,7 @@ func (t *taking) checkLine(l Line, k known) error {
 	return nil
 }
 
-// lostDigits reports whether two ids are one whose leading zeros or last digits a spreadsheet has dropped.
+// lostDigits reports whether two ids are equal except for leading zeros or last digits that a spreadsheet dropped.
 func lostDigits(whole, lost string) bool {
 	const kept = 15 // digits of a number that a spreadsheet keeps
 	switch {
@@ -224,12 +225,12 @@ func sameMinute(a, b time.Time) bool {
 	return a.Equal(b)
 }
 
-// changed reports whether a line is a new version of one.
+// changed reports whether a line is a new version of a stored line.
 func changed(old, l Line) bool {
 	return old.Status != l.Status || old.Amount != l.Amount || old.Fee != l.Fee
 }
 
-// checkDay refuses a line without an id of the provider whose day an earlier file has without it.
+// checkDay refuses a line without a provider's id on a day that an earlier file already has.
 func (t *taking) checkDay(l Line, k known) error {
 	if !l.Day().Before(t.clock.Now().UTC().Truncate(24 * time.Hour)) {
 		return refused(l.Row, "", "is of a day that is not over. Its lines have no id: give whole days")
@@ -243,8 +244,8 @@ func (t *taking) checkDay(l Line, k known) error {
 	return nil
 }
 
-// checkDays refuses a file that has a day in part. Lines without a provider's id are distinguished within a whole day only, so each day
-// must have exactly the lines of the earlier file.
+// checkDays refuses a file that has only a part of a day. Lines without a provider's id are distinguished only within
+// a whole day, so each day must have exactly the lines of the earlier file.
 func (t *taking) checkDays(ctx context.Context) error {
 	if len(t.days) == 0 {
 		return nil
@@ -293,7 +294,8 @@ func (t *taking) checkDays(ctx context.Context) error {
 	return nil
 }
 
-// write stores the statement, then its lines in sets, then the end. A file that broke off goes on with its next import.
+// write stores the statement, then its lines in sets, then the end. An interrupted import continues when the file is
+// imported again.
 func (t *taking) write(ctx context.Context) error {
 	if !t.resumed {
 		opening, closing := t.reader.Opening, t.reader.Closing

@@ -46,7 +46,7 @@ func (l Line) Day() time.Time { return l.At.Truncate(24 * time.Hour) }
 // moves reports whether the line moved money.
 func (l Line) moves() bool { return l.Status == StatusSuccess }
 
-// change returns by how much the line changed the balance of its account.
+// change returns the amount by which the line changed the balance of its account.
 func (l Line) change() money.Pesewas {
 	if l.within {
 		return l.Amount
@@ -68,7 +68,7 @@ func refused(row int, heading, why string) error {
 	return problem.Field("file", fmt.Sprintf("row %d, column %s: %s", row, heading, why))
 }
 
-// entry is a row as it stands in the file: its amounts have no direction yet.
+// entry is a parsed row whose amounts have no direction yet.
 type entry struct {
 	Line
 	amount, debit, credit money.Pesewas
@@ -163,7 +163,7 @@ func (c cells) dateOf() (time.Time, error) {
 	return at, nil
 }
 
-// entry reads the row whole, but for the direction of its amount.
+// entry parses the whole row except the direction of its amount.
 func (c cells) entry() (e entry, err error) {
 	e = entry{Line: Line{Row: c.raw.Line, Type: clean(c.text(FieldType)), Text: clean(c.text(FieldText))}, line: true, from: c.text(FieldFrom), to: c.text(FieldTo)}
 	if e.At, err = c.dateOf(); err != nil {
@@ -224,7 +224,8 @@ func magnitude(amount money.Pesewas) money.Pesewas { return max(amount, -amount)
 
 func clean(text string) string { return usertext.Cut(usertext.Visible(text), maxText) }
 
-// directed returns the amount with its direction by a sign. SignBalance needs the change of the balance as well.
+// directed returns the amount with the direction that its sign shows. SignBalance also needs the change of the
+// balance.
 func (e entry) directed(sign Sign) money.Pesewas {
 	switch sign {
 	case SignColumns:
@@ -235,7 +236,7 @@ func (e entry) directed(sign Sign) money.Pesewas {
 	return e.amount
 }
 
-// effect returns the change of the balance. A movement that failed or is open has none.
+// effect returns the change of the balance. It is zero for a failed or open movement.
 func (e entry) effect(amount money.Pesewas, fees bool) money.Pesewas {
 	if !e.line || !e.moves() {
 		return 0
@@ -246,7 +247,7 @@ func (e entry) effect(amount money.Pesewas, fees bool) money.Pesewas {
 	return amount
 }
 
-// finish sets what depends on the direction.
+// finish sets the members that depend on the direction.
 func (e *entry) finish(amount money.Pesewas) {
 	e.Amount = amount
 	first, second := e.from, e.to
@@ -261,7 +262,8 @@ func (e *entry) finish(amount money.Pesewas) {
 // counted numbers the lines that are equal within a file.
 type counted map[string]int
 
-// name sets the identity of a line: the provider's id, or the day, amount, text, balance and number among equals.
+// name sets the identity of a line: the provider's id, or the day, amount, text, balance and position among equal
+// lines.
 func (n counted) name(l *Line) {
 	key := "i:" + l.TheirID
 	if l.TheirID == "" {

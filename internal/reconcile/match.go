@@ -23,7 +23,7 @@ type matcher struct {
 }
 
 const (
-	// maxRest is how many lines without a named payment are compared with all payments of their days at once.
+	// maxRest is how many lines without a named payment are compared at once with all payments of their days.
 	maxRest = 20_000
 	// window is how long before its movement a payment may have been accepted, in addition to the lag.
 	window = 48 * time.Hour
@@ -107,7 +107,7 @@ type set struct {
 	again    []string // lines to decide about again: the other leg of their payment was matched
 }
 
-// byName decides about lines that name their payment, and returns those that do not.
+// byName decides about lines that name their payment, and returns the others.
 func (m *matcher) byName(ctx context.Context, source Source, lines []Line) (rest []Line, err error) {
 	w, err := m.load(ctx, source, lines)
 	if err != nil {
@@ -226,7 +226,7 @@ func idsOf(payments map[string]*ours) []string {
 	return ids
 }
 
-// take notes a match at its payment, and at what attempts have of it.
+// take records a match at its payment, and at the attempts that have it.
 func (w *set) take(one match) {
 	note := func(o *ours) {
 		if one.leg == LegReversal {
@@ -293,8 +293,8 @@ func (w *set) decide(l Line) bool {
 	return false
 }
 
-// booked decides about a line that is a settlement, a movement of our own money, or whose money a person has booked. A provider that takes
-// such a line back, or changes its amount, makes an exception.
+// booked decides about a settlement line, or a line whose money a person has booked. If the provider reverses such a
+// line, it becomes an exception.
 func (w *set) booked(l Line, old match) (v verdict) {
 	used := l.Amount
 	if old.matched != nil {
@@ -317,7 +317,7 @@ func (w *set) with(o *ours, l Line) ours {
 	return given
 }
 
-// put keeps the verdict about a line and notes the line at its payment.
+// put stores the verdict about a line in memory, and the line at its payment.
 func (w *set) put(l Line, v verdict) {
 	w.verdicts[l.ID] = v
 	if v.rule == "" || v.payment == "" {

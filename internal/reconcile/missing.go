@@ -15,18 +15,18 @@ const (
 
 	comparedStatement = `UPDATE statements SET compared = 1 WHERE id = $1`
 
-	// Statements without balances show nothing about payments that they do not have.
+	// Statements without balances cannot show that a payment is missing.
 	skipStatements = `UPDATE statements SET compared = 1 WHERE source = $1 AND compared = 0 AND state = 'read' AND chains = 0`
 )
 
-// span is a time that statements cover without a gap.
+// span is a period that statements cover without a gap.
 type span struct {
 	from, to         time.Time
 	opening, closing money.Pesewas
 }
 
-// covered joins the spans of statements, which are in the order of their beginning: those that overlap, and those whose balances follow
-// from each other.
+// covered joins the periods of statements, in order of their start. It joins periods that overlap and those whose
+// balances follow from each other.
 func covered(list []span) (joined []span) {
 	for _, s := range list {
 		if n := len(joined); n > 0 {
@@ -42,8 +42,9 @@ func covered(list []span) (joined []span) {
 	return joined
 }
 
-// missing looks for payments that the statements of a source do not have, though they cover their time and the lag behind it. Each
-// statement is looked at once: a later one covers the payments that this one did not reach.
+// missing searches for payments that are absent from the statements of a source, although the statements cover their
+// time and the lag after it. Each statement is searched once: a later one covers payments that this one did not
+// reach.
 func (m *matcher) missing(ctx context.Context, source Source) error {
 	if source.Bank() {
 		return nil
@@ -87,7 +88,7 @@ func (m *matcher) missing(ctx context.Context, source Source) error {
 	})
 }
 
-// missingIn looks for the payments of one statement's time.
+// missingIn searches for such payments in the period of one statement.
 func (m *matcher) missingIn(ctx context.Context, source Source, s span, spans []span) error {
 	for after := book.IDAt(s.from.Add(-source.Lag() - window)); after != ""; {
 		list, next, err := m.payments.Between(ctx, after, s.to, walked)
@@ -108,8 +109,8 @@ func (m *matcher) missingIn(ctx context.Context, source Source, s span, spans []
 	return nil
 }
 
-// due reports whether a statement must have a payment: it was sent to the provider, did not fail here, and one span reaches from its
-// acceptance to the lag behind its last movement.
+// due reports whether a statement must contain a payment: it was sent to the provider, it did not fail here, and one
+// span reaches from its acceptance to the lag after its last movement.
 func (m *matcher) due(source Source, p book.Payment, spans []span) (ours, bool) {
 	if !m.of(source, p) || p.AwaitsApproval() || p.Status == book.StatusWaiting {
 		return ours{}, false
@@ -123,7 +124,7 @@ func (m *matcher) due(source Source, p book.Payment, spans []span) (ours, bool) 
 	})
 }
 
-// raise opens an exception for each payment that no line has.
+// raise opens an exception for each payment without a line.
 func (m *matcher) raise(ctx context.Context, source Source, list []ours) error {
 	for part := range slices.Chunk(list, setLines) {
 		ids := make([]string, len(part))

@@ -23,8 +23,8 @@ func CheckFees(list []Exception) error {
 	return nil
 }
 
-// BookFees books what the provider took beyond the booked fee, or did not take of it. It refuses if one exception is not as the digest
-// has it.
+// BookFees books the part of the provider's fee that exceeds the booked fee, or the part that it did not charge. It
+// refuses if an exception differs from the digest.
 func (s *store) BookFees(tx *db.Tx, ids []string, digest, act string) error {
 	list, err := s.lock(tx, selectExceptions, ids, digest)
 	if err == nil {
@@ -53,8 +53,8 @@ func (s *store) BookFees(tx *db.Tx, ids []string, digest, act string) error {
 	return s.post(tx, moves)
 }
 
-// CheckSuspend refuses exceptions whose difference cannot be put into suspense. A payment that is open is ended instead: its money moves
-// then.
+// CheckSuspend refuses exceptions whose difference cannot be moved into suspense. An open payment is ended instead,
+// which moves its money.
 func (m *matcher) CheckSuspend(ctx context.Context, list []Exception) error {
 	var ids []string
 	for _, e := range list {
@@ -79,8 +79,8 @@ func (m *matcher) CheckSuspend(ctx context.Context, list []Exception) error {
 	return nil
 }
 
-// Suspend puts the differences of exceptions into suspense, or takes them from it: our books then have what the statement has. It
-// refuses if one exception is not as the digest has it.
+// Suspend moves the differences of exceptions into suspense, or out of it, so that our books agree with the
+// statement. It refuses if an exception differs from the digest.
 func (s *store) Suspend(tx *db.Tx, ids []string, digest, act string) error {
 	list, err := s.lock(tx, selectExceptions, ids, digest)
 	if err != nil {
@@ -106,8 +106,8 @@ func onceBooked(err error) error {
 	return err
 }
 
-// Release moves the money of suspended exceptions on to an account of the ledger, or takes what they lack from it. to gives the account
-// of each exception. It refuses if one is not as the digest has it.
+// Release moves the money of suspended exceptions to an account of the ledger, or takes missing money from it. to
+// returns the account of each exception. It refuses if an exception differs from the digest.
 func (s *store) Release(tx *db.Tx, ids []string, digest, act, actor string, to func(Exception) (ledger.AccountID, error)) error {
 	list, err := s.lock(tx, selectSuspended, ids, digest)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *store) book(tx *db.Tx, line, actor string) error {
 	return onceBooked(s.use(tx, list[0], RulePerson, actor, s.clock.Now()))
 }
 
-// CheckAdopt refuses an exception that is no unmatched credit at a provider.
+// CheckAdopt refuses an exception that is not an unmatched credit at a provider.
 func CheckAdopt(e Exception) (Source, error) {
 	source, err := ParseSource(e.Source)
 	switch {
@@ -161,8 +161,8 @@ func CheckAdopt(e Exception) (Source, error) {
 	return source, err
 }
 
-// Adopt gives the money of unmatched credits at providers to a wallet, and returns the exceptions of the credits. It refuses if one of them
-// is not as the digest has it.
+// Adopt credits a wallet with the money of an unmatched credit at a provider. It refuses if the exception differs
+// from the digest.
 func (s *store) Adopt(tx *db.Tx, ids []string, digest string, wallet ledger.Key, act, actor string) ([]Exception, error) {
 	list, err := s.lock(tx, selectExceptions, ids, digest)
 	if err != nil {
@@ -191,7 +191,8 @@ func (s *store) Adopt(tx *db.Tx, ids []string, digest string, wallet ledger.Key,
 	return list, s.post(tx, moves, wallet)
 }
 
-// EndSettled ends an exception in the transaction that sets its payment's outcome from the statement. Its line is decided about again.
+// EndSettled ends an exception in the transaction that sets its payment's outcome from the statement. Matching then
+// decides about its line again.
 func (s *store) EndSettled(tx *db.Tx, id, digest, act string) error {
 	list, err := s.lock(tx, selectExceptions, []string{id}, digest)
 	if err != nil {

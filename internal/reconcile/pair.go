@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// CheckPair refuses a payment that the line of an exception cannot be.
+// CheckPair refuses a payment that cannot be the movement of the exception's line.
 func (m *matcher) CheckPair(ctx context.Context, e Exception, p book.Payment) (Leg, error) {
 	source, err := ParseSource(e.Source)
 	switch {
@@ -43,8 +43,8 @@ type Pairing struct {
 	Leg                Leg
 }
 
-// Pair matches the lines of exceptions with payments on a person's request. No money moves but what was in suspense for the lines. It
-// refuses if one exception is not as the digest has it.
+// Pair matches the line of an exception with a payment on a person's request. It moves only money that was in
+// suspense for the line. It refuses if the exception differs from the digest.
 func (s *store) Pair(tx *db.Tx, pairs []Pairing, digest, actor string) error {
 	ids, by := make([]string, len(pairs)), map[string]Pairing{}
 	for i, p := range pairs {

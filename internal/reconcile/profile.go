@@ -58,7 +58,8 @@ type Profile struct {
 	Lag      time.Duration // from a movement until a statement must have it
 }
 
-// column has the headings of a field. A heading that stands several times is the one after the column of another field.
+// column has the headings of a field. A heading that occurs several times is the one after the column of another
+// field.
 type column struct {
 	field    Field
 	headings []string
@@ -135,7 +136,7 @@ const (
 	StatusPending Status = "pending"
 )
 
-// statuses are the words of the state column.
+// statuses are the words of the status column.
 var statuses = map[string]Status{
 	"": StatusSuccess, "successful": StatusSuccess, "success": StatusSuccess, "completed": StatusSuccess, "complete": StatusSuccess, "paid": StatusSuccess, "settled": StatusSuccess,
 	"réussi": StatusSuccess, "reussi": StatusSuccess, "reversed": StatusSuccess, "posted": StatusSuccess,
@@ -144,7 +145,7 @@ var statuses = map[string]Status{
 	"pending": StatusPending, "processing": StatusPending, "in progress": StatusPending, "initiated": StatusPending, "en attente": StatusPending,
 }
 
-// isReversal reports whether a type's words are those of a reversal.
+// isReversal reports whether the words of a type mean a reversal.
 func isReversal(kind string) bool { return strings.Contains(strings.ToLower(kind), "revers") }
 
 // Layout is how the files of a source are read. It is stored with the source once a person has confirmed it.
@@ -156,10 +157,10 @@ type Layout struct {
 	Fees     Fees          `json:"fees,omitempty"` // as balances have proved; empty: none has yet
 }
 
-// Fees says how the fees of a statement change its balance. Values are stored and never change.
+// Fees is the way in which the fees of a statement change its balance. Values are stored and never change.
 type Fees string
 
-// The readings of fees. One that nothing has proved is read as apart.
+// The readings of fees. Without proof the reading is apart.
 const (
 	FeesApart  Fees = "apart"  // in addition to the amount
 	FeesWithin Fees = "within" // the amount has them

@@ -34,7 +34,7 @@ type Reading struct {
 	fees      bool          // the balance bears the fees
 }
 
-// Question is one thing that the file leaves open.
+// Question is something about the file that only a person can answer.
 type Question struct {
 	Name    string // of the answer: QuestionDates, QuestionSign
 	Text    string
@@ -121,7 +121,7 @@ func (r *reader) findHeading() error {
 	return r.noHeading(alike)
 }
 
-// take takes a row as the heading.
+// take uses a row as the heading.
 func (r *reader) take(row sheet.Raw) error {
 	r.heading, r.headAt, r.Headings = row.Cells, row.Line, texts(row.Cells)
 	if r.saved {
@@ -135,7 +135,7 @@ func (r *reader) take(row sheet.Raw) error {
 	return nil
 }
 
-// checkColumns refuses columns that a person chose and that cannot be.
+// checkColumns refuses an impossible choice of columns.
 func (r *reader) checkColumns() error {
 	used := map[int]Field{}
 	for _, field := range slices.Sorted(maps.Keys(r.Columns)) {
@@ -161,7 +161,7 @@ func (r *reader) checkColumns() error {
 	return nil
 }
 
-// noHeading refuses a file, or asks a person for its columns.
+// noHeading refuses a file, or returns the question for its columns.
 func (r *reader) noHeading(alike *sheet.Raw) error {
 	switch {
 	case r.saved && alike != nil:
@@ -176,7 +176,7 @@ func (r *reader) noHeading(alike *sheet.Raw) error {
 	return nil
 }
 
-// changed names the first heading that is not as it was.
+// changed returns the first heading that has changed.
 func (r *reader) changed(now []string) string {
 	for i := range max(len(now), len(r.Layout.Headings)) {
 		var is, was string
@@ -201,7 +201,7 @@ func texts(row []sheet.Cell) []string {
 	return list
 }
 
-// each gives the rows behind the heading that are lines, openings or totals.
+// each calls a function for the rows after the heading that are lines, openings or totals.
 func (r *reader) each(do func(c cells, kind rowKind) error) error {
 	rows, err := r.file.Rows(r.sheet, r.fits)
 	if err != nil {
@@ -248,7 +248,7 @@ const (
 	totalling                // sums of the rows above
 )
 
-// kind classifies a row. A row with an amount is a line, whatever else it has, unless it is named a total.
+// kind classifies a row. A row with an amount is a line unless its text names it a total.
 func (c cells) kind() rowKind {
 	if slices.Equal(headingsOf(c.raw.Cells), c.layout.Headings) {
 		return skipped
@@ -279,7 +279,7 @@ func (c cells) says(word string) bool {
 	return slices.ContainsFunc(c.raw.Cells, func(cell sheet.Cell) bool { return strings.Contains(strings.ToLower(cell.Text), word) })
 }
 
-// evidence finds the mark before decimals and the order of dates, and keeps the first rows for the preview.
+// evidence finds the decimal mark and the order of dates, and stores the first rows for the preview.
 func (r *reader) evidence() error {
 	var marks = map[rune]int{} // the first row that shows a mark
 	var dates dateEvidence
@@ -342,7 +342,7 @@ func (d *dateEvidence) note(c cells) {
 	}
 }
 
-// decideDates chooses the order of dates, or asks for it where both fit.
+// decideDates chooses the order of dates, or returns the question if both orders fit.
 func (r *reader) decideDates(d dateEvidence) error {
 	switch {
 	case d.made > 0 && d.typed > 0:

@@ -12,10 +12,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// MaxSelected is the maximum number of exceptions that one request is about.
+// MaxSelected is the maximum number of exceptions of one request.
 const MaxSelected = 500
 
-// Selection is the open exceptions that one request is about, as the requester saw them.
+// Selection are the open exceptions of one request, as the requester saw them.
 type Selection struct {
 	List   []Exception // in the order of their ids
 	Sum    money.Pesewas
@@ -130,7 +130,7 @@ func (n Selection) Uploaders() (ids []string) {
 	return ids
 }
 
-// WriteOff ends exceptions without moving money. It refuses if one of them is not as the digest has it.
+// WriteOff ends exceptions without moving money. It refuses if an exception differs from the digest.
 func (s *store) WriteOff(tx *db.Tx, ids []string, digest, act string) error {
 	list, err := s.lock(tx, selectExceptions, ids, digest)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *store) WriteOff(tx *db.Tx, ids []string, digest, act string) error {
 	return s.end(tx, list, EndedWritten, act)
 }
 
-// lock reads exceptions in tx. It refuses if one of them is not as the digest has it.
+// lock reads exceptions in tx. It refuses if an exception differs from the digest.
 func (s *store) lock(tx *db.Tx, sql string, ids []string, digest string) ([]Exception, error) {
 	n, err := selection(tx, sql+` FOR UPDATE`, ids)
 	if err == nil && (n.Digest != digest || len(n.List) != len(ids)) {

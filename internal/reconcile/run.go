@@ -7,7 +7,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Match decides about every line that is new, or that its provider has changed. It runs again and again, in sets.
+// Match decides about every line that is new or that its provider has changed. It works in sets and runs
+// periodically.
 func (m *matcher) Match(ctx context.Context) error {
 	sources, err := m.Sources(ctx)
 	for _, s := range sources {
@@ -45,8 +46,8 @@ func (m *matcher) matchSource(ctx context.Context, source Source) error {
 	}
 }
 
-// Recheck decides again about every line with an open exception, and about payments that a statement did not have: the payment may have
-// ended since.
+// Recheck decides again about every line with an open exception, and about payments that were missing from a
+// statement, because such a payment may have ended since.
 func (m *matcher) Recheck(ctx context.Context) error {
 	sources, err := m.Sources(ctx)
 	if err != nil {

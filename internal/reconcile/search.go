@@ -15,10 +15,10 @@ type similarity struct {
 	amount money.Pesewas
 }
 
-// maxCandidates is how many payments are kept for a line: more than one is none.
+// maxCandidates is how many payments are kept for a line. A line with more than one has no match.
 const maxCandidates = 3
 
-// search looks for the payments of lines among all payments of their days.
+// search searches the payments of lines among all payments of their days.
 type search struct {
 	*set
 	byID      map[string][]string // lines by the provider's id
@@ -57,7 +57,7 @@ func (m *matcher) bySearch(ctx context.Context, source Source, lines []Line) err
 	return m.write(ctx, w, done)
 }
 
-// index sorts the lines by what payments may have in common with them, and returns their first and last time.
+// index groups the lines by the members that they may share with payments, and returns their first and last time.
 func (s *search) index() (first, last time.Time) {
 	for _, l := range s.lines {
 		if first.IsZero() || l.At.Before(first) {
@@ -102,7 +102,7 @@ func (m *matcher) of(s Source, p book.Payment) bool {
 	return p.Rail == s.Provider && p.Mode == string(s.Mode) && m.account(p) == s.Account
 }
 
-// note keeps a payment that lines may be.
+// note stores a payment that may be that of lines.
 func (s *search) note(p book.Payment) {
 	o := oursOf(p)
 	add := func(to map[string][]string, lines []string) {
@@ -119,7 +119,7 @@ func (s *search) note(p book.Payment) {
 	add(s.similar, s.bySimilar[similarity{o.Party, o.signed()}])
 }
 
-// candidates returns payments of a line, but for those of matches that a person has undone.
+// candidates returns the possible payments of a line, without those of matches that a person has undone.
 func (s *search) candidates(l Line, ids []string) (list []ours) {
 	for _, id := range ids {
 		if !s.undone[[2]string{l.ID, id}] {
@@ -129,7 +129,7 @@ func (s *search) candidates(l Line, ids []string) (list []ours) {
 	return list
 }
 
-// searched decides about one line. Within its lag a line of a bank is in transit and stays undecided.
+// searched decides about one line. A line of a bank is in transit during its lag and stays undecided.
 func (m *matcher) searched(ctx context.Context, s *search, l Line) (decided bool, err error) {
 	lag := s.source.Lag()
 	if list := s.candidates(l, s.upstream[l.ID]); len(list) == 1 {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// The movements of one settlement at providers of the same mode, which no other line of a bank has.
+	// The movements of one settlement at providers of the same mode that no other line of a bank has.
 	sumOfSettlement = `SELECT count(*), CAST(COALESCE(sum(amount), 0) AS INTEGER), CAST(COALESCE(sum(amount - fee), 0) AS INTEGER) FROM statement_lines
 WHERE settlement = $1 AND settlement <> '' AND status = 'success' AND substr(source, 1, $2) = $3 AND source <> $4
 AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)`
@@ -21,8 +21,8 @@ AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)
 	insertMatch = `INSERT INTO statement_matches (line, payment, leg, rule, maker, made_at) VALUES ($1, $2, $3, $4, $5, $6)`
 )
 
-// settle matches a line of a bank with the movements of one settlement: they add up to it, with or without their fees. It reports whether
-// it did.
+// settle matches a line of a bank with the movements of one settlement if they add up to the line, with or without
+// their fees. It reports whether it did.
 func (m *matcher) settle(ctx context.Context, w *set, l Line) (settled bool, err error) {
 	if !w.source.Bank() || l.Settlement == "" || w.undone[[2]string{l.ID, ""}] {
 		return false, nil

@@ -36,16 +36,16 @@ func (s Source) Title() string {
 	return title
 }
 
-// Lag returns how long a statement may be behind.
+// Lag returns how late a statement may show a movement.
 func (s Source) Lag() time.Duration {
 	p, _ := ProfileOf(s.Profile)
 	return p.Lag
 }
 
-// withinFees reports whether the fees of the statements are a part of their amounts.
+// withinFees reports whether the amounts of the statements include the fees.
 func (s Source) withinFees() bool { return s.Layout != nil && s.Layout.Fees == FeesWithin }
 
-// Charges returns the account of what the source takes for itself.
+// Charges returns the ledger account of the source's own charges.
 func (s Source) Charges() ledger.AccountID {
 	if s.Bank() {
 		return ledger.BankFees(s.Account)
@@ -152,10 +152,10 @@ func (s *store) Source(ctx context.Context, name string) (Source, error) {
 	return source, err
 }
 
-// readingTime is how long a file may be read before another one may begin.
+// readingTime is how long a file may be read before another one of the source may start.
 const readingTime = 15 * time.Minute
 
-// claim lets one file of a source be read at a time.
+// claim lets only one file of a source be read at a time.
 func (s *store) claim(ctx context.Context, source Source, id string) error {
 	now := s.clock.Now()
 	return s.db.Write(ctx, func(tx *db.Tx) error {

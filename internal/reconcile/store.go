@@ -23,7 +23,7 @@ type store struct {
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// idAt returns the beginning of the ids that were made at a time.
+// idAt returns the prefix of the ids that were made at a time.
 func idAt(at time.Time) string {
 	ms := fmt.Sprintf("%012x", max(0, at.UnixMilli()))
 	return ms[:8] + "-" + ms[8:]
@@ -158,7 +158,7 @@ const (
 
 	linesOfStatement = `SELECT ` + lineColumns + ` FROM statement_lines WHERE statement = $1 AND file_row > $2 ORDER BY file_row LIMIT $3`
 
-	// Lines without an id of the provider, by day, but for those of the statement that is read.
+	// Lines without a provider's id, by day, without those of the statement that is being read.
 	countDays = `SELECT day, count(*) FROM statement_lines WHERE source = $1 AND day BETWEEN $2 AND $3 AND their_id = '' AND statement <> $4 GROUP BY day ORDER BY day`
 
 	keepVersion = `INSERT INTO statement_versions (line, version, statement, file_row, status, amount, fee)

@@ -2,8 +2,9 @@ package reconcile
 
 import "github.com/makola/makola/internal/sheet"
 
-// survey reads a file whole and finds how it is to be read. saved is the layout that a person confirmed for the source before: a file
-// with another heading is refused. answers are a person's answers to questions, and columns by field.
+// survey reads the whole file and finds the way to read it. saved is the layout that a person confirmed for the
+// source before; a file with another heading is refused. answers are a person's answers to questions, and columns by
+// field.
 func survey(file *sheet.File, p Profile, saved *Layout, answers Layout) (*reader, error) {
 	r := &reader{file: file, Reading: Reading{Profile: p, Layout: answers}, saved: saved != nil}
 	if saved != nil {

@@ -71,7 +71,7 @@ func (m *matcher) open(ctx context.Context, l Line) error {
 	return err
 }
 
-// Undo ends the match of a line while its day is open. No money moves, and no rule makes the same match again.
+// Undo ends the match of a line while its day is open. It moves no money, and no rule makes the same match again.
 func (m *matcher) Undo(ctx context.Context, line, actor, reason string) error {
 	reason = strings.TrimSpace(reason)
 	if reason == "" || len([]rune(reason)) > maxReason || !usertext.Storable(reason) {

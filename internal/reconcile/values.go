@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 )
 
-// DateOrder is the order of day and month in the dates of a file that have both as numbers, behind or before the year.
+// DateOrder is the order of day and month in dates that have both as numbers, after or before the year.
 type DateOrder string
 
 // The orders. A date that begins with the year, or names its month, is read the same by both.
@@ -34,7 +34,7 @@ var months = map[string]int{"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "j
 
 var errDate = errors.New("must be a date, such as 2026-11-20 18:18:05")
 
-// date is the parts of a date as they stand in a cell.
+// date is a parsed date.
 type date struct {
 	first, second, year int  // of a date whose month is a number, first and second are in the order of the file
 	fixed               bool // first is the day and second the month, whatever the order
@@ -100,7 +100,7 @@ func parseDate(text string, order DateOrder) (time.Time, error) {
 	return at, nil
 }
 
-// parseClock reads the time behind a date; empty is midnight.
+// parseClock parses the time after a date. An empty time is midnight.
 func parseClock(text string) (hour, minute, second int, err error) {
 	if strings.TrimSpace(text) == "" {
 		return 0, 0, 0, nil
@@ -127,8 +127,8 @@ func parseClock(text string) (hour, minute, second int, err error) {
 
 var errAmount = errors.New("must be an amount, such as 1,200.50")
 
-// plainAmount removes the currency, spaces and quotes of an amount, and returns its sign apart: a minus before or behind, or
-// brackets.
+// plainAmount removes the currency, spaces and quotes of an amount, and returns its sign separately: a minus before
+// or after the amount, or brackets.
 func plainAmount(text string) (digits string, negative bool) {
 	plain := strings.Map(func(r rune) rune {
 		switch {
@@ -159,7 +159,7 @@ func plainAmount(text string) (digits string, negative bool) {
 	return strings.TrimSuffix(strings.TrimPrefix(plain, "+"), "CR"), false
 }
 
-// decimalMark returns the mark before the decimals that an amount shows by itself, or 0 where both readings fit.
+// decimalMark returns the decimal mark that an amount shows by itself, or 0 if both readings fit.
 func decimalMark(text string) rune {
 	plain, _ := plainAmount(text)
 	point, comma := strings.LastIndexByte(plain, '.'), strings.LastIndexByte(plain, ',')
@@ -222,7 +222,7 @@ func parseID(text string) (string, error) {
 	return text, nil
 }
 
-// ourReference returns a text as the ProviderReference that it is, in the form in which we store it; empty if it is none.
+// ourReference returns a text as a ProviderReference in its stored form. It is empty if the text is none.
 func ourReference(text string) string {
 	if n := len(text); n != 32 && n != 36 {
 		return ""
@@ -251,7 +251,7 @@ func parseParty(text string) string {
 
 var referenceIn = regexp.MustCompile(`(?i)\b[0-9a-f]{32}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 
-// mentioned returns our references that stand in a narrative.
+// mentioned returns our references that occur in a narrative.
 func mentioned(text string) (list []string) {
 	for _, found := range referenceIn.FindAllString(text, 3) {
 		if reference := ourReference(found); reference != "" {

@@ -12,8 +12,8 @@
 //	sample.go    the folder, made whole or not at all
 //	opening.go   the shops on the first morning
 //	plan.go      what happens when
-//	orders.go    requests of the shops, and their endings
 //	statements.go  imported statements of providers, with faults
+//	orders.go    requests of the shops, and their endings
 //	maker.go     time that passes, and requests to the server
 //	operator.go  the changes of operators
 //	receiver.go  webhooks received

@@ -73,7 +73,7 @@ type Change struct {
 	Set  map[string]string `name:"set" mapsep:"none" placeholder:"FIELD=VALUE" help:"Value of a field; --FIELD VALUE is the same. May be repeated."`
 }
 
-// Run requests the change, and prints the request.
+// Run requests the change and prints the outcome of the request.
 func (c *Change) Run(e *frame.Env) error {
 	if _, known := changes.FormOf(c.Kind); !known {
 		return problem.Field("kind", "is unknown. makola approvals kinds lists all kinds")
@@ -127,7 +127,7 @@ func FieldFlags(args []string) (set []string) {
 	return set
 }
 
-// fieldOf is a field of a kind, as acts kinds prints it.
+// fieldOf is a field of a kind in the output of approvals kinds.
 type fieldOf struct {
 	changes.Form
 	changes.Field
@@ -158,7 +158,7 @@ type approvalsPolicy struct {
 	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name: requests of its own people, and those of the installation about it."`
 }
 
-// inForceAt is the policy in force at a place, as approvals policy prints it.
+// inForceAt is the policy in force at a place in the output of approvals policy.
 type inForceAt struct {
 	place string
 	changes.InForce

@@ -131,8 +131,8 @@ func (c *auditVerify) Run(e *frame.Env) error {
 	})
 }
 
-// keyed gives the log the master key. A machine without one checks the numbers and the links of before the chain had a key. A
-// master key that was set and is not the servers' is refused.
+// keyed sets the master key of the log. Without a key the command checks the numbers of entries, and the links from
+// before the chain had a key. It refuses a master key that differs from the servers' key.
 func (c *auditVerify) keyed(e *frame.Env, o *frame.Opened) (*audit.Log, error) {
 	set, err := frame.MasterKey()
 	if err != nil {
@@ -162,7 +162,7 @@ func headText(h audit.Head) string {
 	return strconv.FormatInt(h.Number, 10) + ":" + h.Hash
 }
 
-// headOf reads what headText prints.
+// headOf parses the output of headText.
 func headOf(text string) (h audit.Head, err error) {
 	if text == "" {
 		return h, nil

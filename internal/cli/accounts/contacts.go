@@ -173,7 +173,7 @@ func (c *contactsImport) add(e *frame.Env, o *frame.Opened, rows *sheet.Table) e
 	return frame.PrintOne(e.Stdout, c.Output, columns, view)
 }
 
-// openFile opens what to read.
+// openFile opens the file to read.
 func (c *contactsImport) openFile() (io.ReadCloser, error) {
 	if c.File == "-" {
 		return io.NopCloser(os.Stdin), nil
@@ -277,7 +277,7 @@ func (c *contactsOptin) Run(e *frame.Env) error {
 	})
 }
 
-// changedColumns are the numbers that a command was about.
+// changedColumns are the columns for the numbers that a command changed.
 func changedColumns(name string) []frame.Column[[]msisdn.MSISDN] {
 	return []frame.Column[[]msisdn.MSISDN]{{Name: name, Value: func(numbers []msisdn.MSISDN) any {
 		texts := make([]string, len(numbers))

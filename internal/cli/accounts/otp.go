@@ -49,7 +49,7 @@ type otpReopen struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run opens a range, and prints it as it was. Every node sees the change with its next one-time password.
+// Run reopens a range. Every node applies it from its next one-time password on.
 func (c *otpReopen) Run(e *frame.Env) error {
 	var before []otp.ClosedRange
 	return frame.Alias{Kind: changes.KindReopen, Prepare: func(q *frame.Ask) (err error) {

@@ -75,11 +75,11 @@ type privacyErase struct {
 	NoVacuum bool   `name:"no-vacuum" help:"On SQLite: do not rewrite the file. Deleted data then stays in its free space, but writers do not wait."`
 }
 
-// tablesOfPeople have rows from which an erasure takes a number.
+// tablesOfPeople are the tables from whose rows an erasure removes a number.
 const tablesOfPeople = "payments, payment_notes, messages, parts, campaigns, otps, otp_counters, early_receipts, inbox_texts, inbox_parts, contacts, provider_exchanges, webhook_events, webhook_attempts"
 
-// Run erases, after the audit log has that it begins: the person of a token is looked at there. Earlier bytes of the rows are
-// removed once this process has closed the database.
+// Run erases a person. First it writes the beginning of the erasure into the audit log, in a transaction that also
+// checks the person of the token. The old bytes of the rows are removed after this process has closed the database.
 func (c *privacyErase) Run(e *frame.Env) error {
 	numbers, err := parseNumbers(c.Number)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *privacyErase) Run(e *frame.Env) error {
 	return frame.PrintOne(e.Stdout, c.Output, erasureColumns, done)
 }
 
-// clean removes what earlier rows left in the files of SQLite, and lists what still has the number.
+// clean removes the remains of earlier rows from SQLite's files, and lists the places that still have the number.
 func (c *privacyErase) clean(e *frame.Env, spellings []string, left bool) ([]string, error) {
 	if c.Database != "" {
 		return []string{"earlier versions of rows, until PostgreSQL removes them: VACUUM (FULL) " + tablesOfPeople + ", and its log and backups age"}, nil
@@ -131,7 +131,7 @@ func (c *privacyErase) clean(e *frame.Env, spellings []string, left bool) ([]str
 	return privacy.Copies(c.SQLite(), spellings...)
 }
 
-// live reports whether a file is the database or its log, and no copy that somebody made.
+// live reports whether a file is the database or its log, and not a copy that somebody made.
 func (c *privacyErase) live(name string) bool {
 	base := filepath.Base(c.SQLite())
 	return name == base || name == base+"-wal"

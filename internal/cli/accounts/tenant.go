@@ -28,7 +28,7 @@ type Tenant struct {
 	Set    tenantSet    `cmd:"" help:"Change an account. Servers follow within a second."`
 }
 
-// tenantFlags are what create and set have in common.
+// tenantFlags are the flags that create and set share.
 type tenantFlags struct {
 	Collections   frame.Toggle   `name:"collections" placeholder:"on|off" help:"Allow or stop collections of mobile money."`
 	Blocked       frame.Toggle   `name:"blocked" placeholder:"on|off" help:"Refuse every request except status checks."`

@@ -160,7 +160,8 @@ func (c *webhooksSecret) Validate() error {
 	return nil
 }
 
-// Run shows or rotates a secret. Both are in the audit log: who has seen it can sign in the house's name.
+// Run shows or rotates a secret and writes it into the audit log, because whoever has seen the secret can sign
+// webhooks of this installation.
 func (c *webhooksSecret) Run(e *frame.Env) error {
 	if c.Rotate {
 		return frame.Alias{Kind: changes.KindRotateSecret, Sealed: true, Show: func(q *frame.Ask) error {

@@ -30,7 +30,7 @@ var RequestColumns = []Column[changes.Request]{
 	{"payload", func(a changes.Request) any { return json.RawMessage(a.Payload) }},
 }
 
-// waitsError is the end of a command whose request waits for a second person.
+// waitsError is returned by a command whose request waits for a second person.
 type waitsError struct{ request changes.Request }
 
 func (w *waitsError) Error() string {

@@ -36,10 +36,10 @@ func (e *Env) Warn(text string) {
 // Usage is the refusal of flags that do not go together.
 func Usage(text string) error { return problem.New(problem.Malformed, "usage", text) }
 
-// ErrDeclined is the end of a command whose question was answered with no.
+// ErrDeclined is returned by a command whose question was answered with no.
 var ErrDeclined = errors.New("nothing was done")
 
-// Confirm asks for a yes. Everything else is a no, and so is an interrupt.
+// Confirm asks for a yes. Any other answer and an interrupt are a no.
 func (e *Env) Confirm(question string) error {
 	fmt.Fprint(e.Stderr, question, " [y/N] ")
 	answer := make(chan string, 1)

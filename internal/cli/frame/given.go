@@ -13,14 +13,14 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Writing is what every command takes that changes something: who gives it. In production, where there are people, a command
-// names its person by a token, or breaks the glass; elsewhere it needs neither.
+// Writing are the flags of every command that changes something. In production, if there are people, a command names
+// its person by a token or uses --break-glass. Otherwise it needs neither.
 type Writing struct {
 	TokenFile  string `name:"token-file" placeholder:"PATH" help:"File with your personal token. Create one in the console under Your account. MAKOLA_TOKEN holds the token itself."`
 	BreakGlass bool   `name:"break-glass" help:"In an emergency: apply the change without a token and without approval. Raises an alert; needs --reason."`
 }
 
-// Reasoned is writing for a command that asks for no reason by itself.
+// Reasoned is Writing for a command without a reason of its own.
 type Reasoned struct {
 	Writing
 	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log. Required with a token or --break-glass."`
@@ -69,7 +69,7 @@ type authority struct {
 	reason     string
 }
 
-// AuthorityOf reads it from the line; nil for a command that changes nothing.
+// AuthorityOf returns the authority of a command line. It is nil for a command that changes nothing.
 func AuthorityOf(line *kong.Context) *authority {
 	command := line.Selected()
 	if command == nil {
@@ -107,7 +107,7 @@ func CommandName(command *kong.Node) string {
 	return name
 }
 
-// token reads the personal token; none is empty.
+// token reads the personal token. It is empty if there is none.
 func (a *authority) token() (string, error) {
 	if a.tokenFile == "" {
 		return strings.TrimSpace(os.Getenv(config.EnvToken)), nil

@@ -31,8 +31,8 @@ func (o *Opened) Change(ctx context.Context, e audit.Entry, work func(*db.Tx) (d
 	})
 }
 
-// audit writes an entry in the transaction of its action, and into the journal once that is committed. The person of a
-// token is looked at in the same transaction.
+// audit writes an entry in the transaction of its action, and into the journal after the commit. The same transaction
+// checks the person of the token.
 func (o *Opened) audit(tx *db.Tx, e audit.Entry) error {
 	if err := o.allow(tx); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (o *Opened) Audited(entry audit.Entry) func(*db.Tx) error {
 	return func(tx *db.Tx) error { return o.audit(tx, entry) }
 }
 
-// A Change is an audit.Change that a command notes.
+// A Change is an audit.Change that a command records.
 type Change audit.Change
 
 // WithChanges puts the changes of an action into its details, with more of them.

@@ -39,8 +39,8 @@ func keyOf(variable, file string) (config.Secret, error) {
 	return config.Secret{}, nil
 }
 
-// StoredSecret finds the master key that a server on this storage uses: the one
-// of the environment, else that of development.
+// StoredSecret returns the master key that a server on this storage uses: the key of the environment, or the
+// development key.
 func StoredSecret(s config.Storage) (config.Secret, error) {
 	secret, err := MasterKey()
 	if err == nil && secret.Empty() {

@@ -42,7 +42,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Common is what every command that opens the database takes.
+// Common are the flags of every command that opens the database.
 type Common struct {
 	config.Storage
 	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
@@ -63,7 +63,7 @@ func (c *Common) AfterApply() error {
 	return nil
 }
 
-// There refuses a folder without a database, which opening would make.
+// There refuses a folder without a database, because opening it would create one.
 func (c *Common) There() error {
 	if c.Database != "" {
 		return nil
@@ -75,8 +75,7 @@ func (c *Common) There() error {
 	return nil
 }
 
-// open opens a database that exists and whose schema is this program's. It
-// makes no file and changes no table.
+// open opens an existing database with this program's schema. It creates no file and changes no table.
 func (c *Common) open(ctx context.Context) (*Opened, error) {
 	if err := c.There(); err != nil {
 		return nil, err
@@ -97,7 +96,7 @@ func (c *Common) open(ctx context.Context) (*Opened, error) {
 	return o, nil
 }
 
-// Unopened is a database that cannot be opened now, or never under the URL that was given.
+// Unopened is a database that cannot be opened now, or never under its URL.
 func Unopened(err error) error {
 	const code = "no_database"
 	if p := problem.From(err); p.Kind == problem.Invalid || p.Code == code {
@@ -116,7 +115,7 @@ func Current(ctx context.Context, d *db.DB, which string) error {
 	return err
 }
 
-// With opens the database, does the work and closes it again.
+// With opens the database, calls work and closes the database again.
 func (c *Common) With(e *Env, work func(*Opened) error) (err error) {
 	o, err := c.open(e.Ctx)
 	if err != nil {
@@ -133,8 +132,8 @@ func (c *Common) With(e *Env, work func(*Opened) error) (err error) {
 	return work(o)
 }
 
-// WithSecret is With for commands that need the master key. It refuses a key that is not the servers': it would give
-// other references to the same payments, and seal secrets that no server can open.
+// WithSecret is With for commands that need the master key. It refuses a key that differs from the servers' key,
+// because it would derive other references for the same payments and seal secrets that no server can open.
 func (c *Common) WithSecret(e *Env, work func(*Opened, config.Secret) error) error {
 	secret, err := StoredSecret(c.Storage)
 	if err != nil {

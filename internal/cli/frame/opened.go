@@ -33,7 +33,7 @@ const node = "cli"
 // Connections of one command, which runs one transaction at a time.
 const Connections = 2
 
-// Opened is the database with what commands use of it.
+// Opened is the open database with the parts that commands use.
 type Opened struct {
 	DB           *db.DB
 	Clock        *clock.Clock
@@ -53,7 +53,7 @@ type Opened struct {
 	production bool
 }
 
-// Assemble puts together what commands use of a database.
+// Assemble builds the parts that commands use of a database.
 func Assemble(d *db.DB, c *clock.Clock) *Opened {
 	l := ledger.New(d, c, node)
 	log := audit.New(d, c).Followed(notice.Follow)
@@ -62,8 +62,8 @@ func Assemble(d *db.DB, c *clock.Clock) *Opened {
 		By: changes.By{Machine: actor, Origin: Origin(), Place: roles.Installation}}
 }
 
-// journalReady refuses a change that could not be appended to the journal. In development a database that has no data folder
-// here may do without one.
+// journalReady refuses a change that could not be appended to the journal. A development database without a data
+// folder on this machine needs no journal.
 func (o *Opened) journalReady() error {
 	err := o.Journal.Ready()
 	if err == nil || !o.production && errors.Is(err, audit.ErrNoFolder) {
@@ -156,7 +156,7 @@ func (o *Opened) Known(ctx context.Context, name *string) error {
 	return err
 }
 
-// Named are the names of customers by their ids.
+// Named returns the names of accounts by their ids.
 func (o *Opened) Named(ctx context.Context, ids []string) (map[string]string, error) {
 	names := map[string]string{}
 	for _, id := range ids {
@@ -175,7 +175,7 @@ func (o *Opened) Named(ctx context.Context, ids []string) (map[string]string, er
 // NewID returns a new id, which sorts by time.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// LoggedIn is the user of this machine that runs the command.
+// LoggedIn returns the user of this machine who runs the command.
 func LoggedIn() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
@@ -183,7 +183,8 @@ func LoggedIn() string {
 	return "uid " + strconv.Itoa(os.Getuid())
 }
 
-// Origin is from where the operator runs the command: this machine, and the address from which they came to it.
+// Origin returns the place from which the operator runs the command: this machine, and the address from which the
+// operator logged in to it.
 func Origin() string {
 	host, err := os.Hostname()
 	if err != nil {

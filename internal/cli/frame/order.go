@@ -80,7 +80,7 @@ func (q *Ask) confirm(kind string) error {
 	return q.E.Confirm("Do it?")
 }
 
-// Worth writes a number of an asset for a person.
+// Worth formats an amount of an asset for people.
 func Worth(a ledger.Asset, n int64) string { return a.Text(n) }
 
 // ofOrder explains the error of an order to the operator.
@@ -100,7 +100,7 @@ func ofOrder(err error, reference string) error {
 	return err
 }
 
-// takenBefore is the refusal of a repeat.
+// takenBefore returns the refusal of a repeated order.
 func takenBefore(t *ledger.TakenError) error {
 	by := t.By
 	return problem.Wrap(t, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: the reference %[2]s was used for %[1]s before: %[3]s to %[4]s at %[5]s",

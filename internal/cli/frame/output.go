@@ -27,7 +27,7 @@ type Column[T any] struct {
 // wideTable is the form of a table with all its columns.
 const wideTable = "wide"
 
-// Narrow leaves a table the columns with these names, in their order. The other forms keep all.
+// Narrow limits a table to the columns with these names, in their order. The other formats keep all columns.
 func Narrow[T any](format string, columns []Column[T], names ...string) []Column[T] {
 	if format != "table" {
 		return columns
@@ -137,7 +137,7 @@ func sheetValue(value any) sheet.Value {
 	return sheet.String(text(value))
 }
 
-// object writes a row as JSON with its members in the order of the columns.
+// object formats a row as JSON with its members in the order of the columns.
 func object[T any](b *bytes.Buffer, columns []Column[T], row T) error {
 	b.WriteString("{")
 	for i, c := range columns {
@@ -179,7 +179,7 @@ func Indented(w io.Writer, text []byte) error {
 	return err
 }
 
-// text writes a value for CSV.
+// text formats a value for CSV.
 func text(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -203,8 +203,8 @@ func text(value any) string {
 	return fmt.Sprint(value)
 }
 
-// Cell is text for a terminal: never empty, and without anything that the
-// terminal would obey.
+// Cell formats a value for a terminal. The result is never empty and contains no character that a terminal would act
+// on.
 func Cell(value any) string {
 	s := strings.Map(func(r rune) rune {
 		if usertext.IsControl(r) || r == unicode.ReplacementChar {

@@ -9,7 +9,7 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// progressPause is the least time between two states of a line that is written again and again.
+// progressPause is the shortest time between two updates of a progress line.
 const progressPause = 200 * time.Millisecond
 
 // ProgressOn returns a function that shows the progress of a long command in one line on a terminal. An empty step

@@ -32,18 +32,20 @@ func (o *Opened) Jobs() *jobs.Queue {
 	return jobs.New(o.DB, o.Clock, slog.New(slog.DiscardHandler), jobs.Options{Node: node})
 }
 
-// Messaging is what commands use of the domain: operators' verbs. Nothing is sent to an operator of a
-// network from here, and no code is made or compared, so that no secret is needed.
+// Messaging returns the domain for commands, which perform operators' actions. It sends nothing to a network's
+// operator and makes and compares no code, so it needs no secret.
 func (o *Opened) Messaging() *messaging.Messaging {
 	return messaging.New(messaging.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Jobs: o.Jobs(), Answers: o.answers, Senders: o.Senders(), Contacts: o.Contacts(), Clock: o.Clock, Log: slog.New(slog.DiscardHandler)})
 }
 
-// Senders are the sender IDs as an operator reviews them: the customer's own quota holds, the servers' does not.
+// Senders returns the sender IDs for commands. They apply the quota of the account, and not the default quota of the
+// servers.
 func (o *Opened) Senders() *senderid.Store {
 	return senderid.New(o.DB, o.Tenants, o.answers, o.Clock, config.Quotas{})
 }
 
-// Contacts are the contacts as an operator keeps them: the customer's own quotas hold, the servers' do not.
+// Contacts returns the contacts for commands. They apply the quotas of the account, and not the default quotas of the
+// servers.
 func (o *Opened) Contacts() *contacts.Store {
 	return contacts.New(o.DB, o.Tenants, o.answers, o.Clock, config.Quotas{})
 }
@@ -53,19 +55,18 @@ func (o *Opened) Inbox() *inbox.Store {
 	return inbox.New(inbox.Deps{DB: o.DB, Tenants: o.Tenants, Clock: o.Clock})
 }
 
-// Webhooks is what commands use of the package: nothing is sent from here. A
-// server that runs does that within seconds.
+// Webhooks returns the webhooks for commands, which send nothing. A running server sends the webhooks within seconds.
 func (o *Opened) Webhooks(secret config.Secret) *webhook.Webhooks {
 	return webhook.New(o.DB, o.Jobs(), o.Clock, slog.New(slog.DiscardHandler), webhook.Options{Secret: secret})
 }
 
-// Routes is the table as commands use it: nothing is sent from here.
+// Routes returns the table of routes for commands, which send nothing to providers.
 func (o *Opened) Routes() *route.Table {
 	return route.New(o.DB, o.Clock, slog.New(slog.DiscardHandler), app.Providers(), nil)
 }
 
-// Payments is what commands use of the domain: operators' verbs. Nothing is sent to a provider from
-// here, and no route is needed; webhooks go out from a server that runs.
+// Payments returns the domain for commands, which perform operators' actions. Commands send nothing to a provider and
+// need no route. A running server sends the webhooks.
 func (o *Opened) Payments(secret config.Secret) *payments.Payments {
 	quiet := slog.New(slog.DiscardHandler)
 	queue := o.Jobs()
@@ -73,7 +74,7 @@ func (o *Opened) Payments(secret config.Secret) *payments.Payments {
 		Webhooks: webhook.New(o.DB, queue, o.Clock, quiet, webhook.Options{Secret: secret}), Routes: o.Routes(), Treasury: o.Treasury()})
 }
 
-// Batches are the files of payouts as commands use them: a server accepts the rows of a batch that begins here.
+// Batches returns the files of payouts for commands. A server accepts the rows of a batch that a command starts.
 func (o *Opened) Batches(secret config.Secret, p *payments.Payments) *batch.Batches {
 	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.Treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access, Routes: o.Routes(), Lookups: lookup.New(o.DB, o.Tenants, o.Routes(), o.Clock),
 		Clock: o.Clock, Log: slog.New(slog.DiscardHandler), Secret: secret})

@@ -102,7 +102,7 @@ func (f *batchFile) read(e *frame.Env, o *frame.Opened, s *batch.Batches) (b bat
 	return s.ReadFile(e.Ctx, batch.Upload{Tenant: f.Tenant, Name: f.Name, Again: f.Again, Requester: o.Actor}, from, f.Options())
 }
 
-// shownRows is the most rows of a sort that a command prints.
+// shownRows is the largest number of rows of each kind that a command prints.
 const shownRows = 100
 
 // report prints the errors and the warnings of a draft, line by line.
@@ -242,7 +242,7 @@ func joined(err, more error) error {
 	return err
 }
 
-// ask shows what would be paid, and takes a yes or a no.
+// ask shows the payouts and asks for a yes.
 func (c *batchSend) ask(e *frame.Env, s *batch.Batches, b batch.Batch) error {
 	n, err := s.Numbers(e.Ctx, b)
 	if err != nil {
@@ -251,10 +251,10 @@ func (c *batchSend) ask(e *frame.Env, s *batch.Batches, b batch.Batch) error {
 	return e.Confirm(fmt.Sprintf("Pay %d people of the batch %s: GHS %s, with fees of GHS %s?", n.Rows[string(batch.RowReady)], frame.Cell(b.Name), n.Amount, n.Charges))
 }
 
-// followEvery is the pause between two looks at a batch.
+// followEvery is the pause between two queries of a batch.
 const followEvery = time.Second
 
-// follow prints a batch, with wait once each row is decided and each payout has ended.
+// follow prints a batch. With wait it first waits until each row is decided and each payout has ended.
 func follow(e *frame.Env, output string, s *batch.Batches, b batch.Batch, wait bool) error {
 	show := progressOf(e.Stderr)
 	for {
@@ -283,7 +283,8 @@ func follow(e *frame.Env, output string, s *batch.Batches, b batch.Batch, wait b
 // barWidth is the number of characters of a progress bar.
 const barWidth = 30
 
-// progressOf returns what shows the progress of a batch: a bar on a terminal, else a line for each tenth. No total ends it.
+// progressOf returns the function that shows the progress of a batch: a bar on a terminal, otherwise a line for each
+// tenth. A total of 0 ends it.
 func progressOf(w io.Writer) func(done, total int) {
 	if frame.Terminal(w) {
 		line := frame.ProgressOn(w, func(n int64) string { return fmt.Sprint(n) })

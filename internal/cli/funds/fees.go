@@ -17,7 +17,7 @@ type Fees struct {
 	Set  feesSet  `cmd:"" help:"Replace a fee plan with a new version."`
 }
 
-// everybody names, on the command line, the plan of those without their own.
+// everybody is the name of the default plan on the command line.
 const everybody = "default"
 
 func planOwner(name string) string {
@@ -144,7 +144,7 @@ func whomItChanges(o *frame.Opened, e *frame.Env, from time.Time) error {
 	return e.Confirm("Change the default plan?")
 }
 
-// feeRule is a rule as the command line writes it.
+// feeRule is a rule in the notation of the command line.
 type feeRule struct{ rule tenant.Rule }
 
 // UnmarshalText reads a rule.

@@ -108,7 +108,7 @@ func showPayment(ctx context.Context, o *frame.Opened, e *frame.Env, format stri
 	return printPayment(o, e, format, pay)
 }
 
-// findWindows has a command look at 100,000 payments at once: it may take longer than a page.
+// findWindows makes a command search 100,000 payments at once, because it may take longer than a page.
 const findWindows = 20
 
 type payoutsFind struct {
@@ -122,7 +122,7 @@ type payoutsFind struct {
 	Limit  frame.Count `name:"limit" default:"50" help:"Maximum number of rows."`
 }
 
-// Run finds. Where to search further goes to stderr.
+// Run finds payments. It prints on stderr how to search further.
 func (c *payoutsFind) Run(e *frame.Env) error {
 	from, to, err := days(c.From, c.To)
 	if err != nil {
@@ -254,7 +254,7 @@ type payoutsStuck struct {
 	pageFlags
 }
 
-// Run lists what operators were called for.
+// Run lists the payments that need attention.
 func (c *payoutsStuck) Run(e *frame.Env) error {
 	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
 		rows, err := p.Stuck(e.Ctx)
@@ -323,7 +323,7 @@ type payoutsShow struct {
 	ID string `arg:"" help:"Anything by which makola payouts find finds exactly one payment."`
 }
 
-// shown is a payment with its whole story.
+// shown is a payment with its transfers, webhooks and audit entries.
 type shown struct {
 	paymentView
 	held         string
@@ -334,7 +334,7 @@ type shown struct {
 	webhooks     []string
 }
 
-// shownColumns are a payment's with what became of it.
+// shownColumns are the columns of a payment with its history.
 func shownColumns() []frame.Column[shown] {
 	var columns []frame.Column[shown]
 	for _, c := range paymentColumns() {
@@ -350,7 +350,7 @@ func shownColumns() []frame.Column[shown] {
 	)
 }
 
-// thePayment finds the one payment that a text names.
+// thePayment finds the one payment that a text identifies.
 func thePayment(o *frame.Opened, e *frame.Env, p *payments.Payments, secret config.Secret, text string) (book.Payment, error) {
 	found, err := searchPayments(e.Ctx, o, p, secret, book.Search{Text: text, Limit: named, Windows: findWindows})
 	switch {
@@ -488,7 +488,8 @@ func showEnded(q *frame.Ask) error {
 	return showPayment(q.E.Ctx, q.O, q.E, q.Output, q.Changes.Payments, q.Values["payment"])
 }
 
-// named is how many are listed by name: customers of the default plan, payments that a search finds, events of a payment.
+// named is how many items are listed by name: accounts with the default plan, payments that a search finds, events of
+// a payment.
 const named = 10
 
 type payoutsRefund struct {

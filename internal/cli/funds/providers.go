@@ -51,7 +51,7 @@ func providerColumns() []frame.Column[route.Status] {
 	}
 }
 
-// notKnown returns how a provider's "not known" is treated, with the answer where it does not count.
+// notKnown returns how a provider's response "not known" is treated, with the response if it does not count.
 func notKnown(k *route.NotKnown) string {
 	switch {
 	case k == nil:
@@ -119,7 +119,7 @@ func messageCentres(ctx context.Context, o *frame.Opened) ([]route.Status, error
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// providerSwitch names what pause and resume are about.
+// providerSwitch identifies the provider and operation to pause or resume.
 type providerSwitch struct {
 	Provider  string `arg:"" help:"Name of the provider, such as mtn or hubtel."`
 	Mode      string `name:"mode" enum:"test,live" required:"" placeholder:"test|live" help:"test or live money."`
@@ -279,7 +279,7 @@ func (c *providersExchanges) Run(e *frame.Env) error {
 	})
 }
 
-// print leaves the bodies out of a table: they are too wide for it.
+// print prints exchanges. A table omits the bodies, which are too wide.
 func (c *providersExchanges) print(e *frame.Env, list []provider.Exchange) error {
 	columns := exchangeColumns()
 	if c.Output != "table" {

@@ -57,7 +57,7 @@ func (c *ledgerStatement) Run(e *frame.Env) error {
 	})
 }
 
-// statementOf reads the rows of a stretch, with its opening, its closing and its totals.
+// statementOf reads the rows of a period with its opening balance, closing balance and totals.
 func statementOf(ctx context.Context, o *frame.Opened, p *payments.Payments, t tenant.Tenant, credits bool, from, to time.Time) ([]statementRow, error) {
 	read := statement.New(o.DB, o.Ledger, p.Reader, o.Tenants)
 	s, err := read.Open(ctx, t, credits, from, to)
@@ -113,7 +113,7 @@ var statementColumns = []frame.Column[statementRow]{
 	}},
 }
 
-// days reads a stretch of days; an absent end is open.
+// days parses a period of days. An absent end is open.
 func days(from, to string) (begin, end time.Time, err error) {
 	var bad problem.Fields
 	if from != "" {
@@ -134,7 +134,7 @@ func days(from, to string) (begin, end time.Time, err error) {
 	return begin, end, bad.Err()
 }
 
-// inAsset shows a number of the ledger in its unit: cedis, or credits as they are.
+// inAsset formats an amount of the ledger in its unit: cedis, or a number of credits.
 func inAsset(a ledger.Asset, n int64) any {
 	if a.Credits() {
 		return n

@@ -41,7 +41,7 @@ type Backup struct {
 	Record backupRecord `cmd:"" help:"Record a backup of another tool, such as pgBackRest or WAL-G, for makola doctor and the alert on old backups."`
 }
 
-// backupFolder is where backups lie.
+// backupFolder is the folder of the backups.
 type backupFolder struct {
 	Folder string `name:"folder" env:"MAKOLA_BACKUP_FOLDER" default:"./makola-backups" placeholder:"FOLDER" help:"Folder of the backups."`
 }
@@ -59,7 +59,7 @@ type backupKey struct {
 	Identity string `name:"identity" env:"MAKOLA_BACKUP_IDENTITY" placeholder:"PATH" help:"File with the private key of encrypted backups, made by age-keygen."`
 }
 
-// options are how a backup is taken apart.
+// options returns the parameters with which a backup is read.
 func (k backupKey) options(e *frame.Env) (backup.RestoreOptions, error) {
 	identities, err := backup.Identities(k.Identity)
 	return backup.RestoreOptions{Identities: identities, Clock: clock.Real(), Progress: frame.ProgressOn(e.Stderr, frame.Megabytes)}, err
@@ -134,7 +134,7 @@ type backupRecord struct {
 	Bytes  int64     `name:"bytes" placeholder:"N" help:"Size of the backup in bytes, if known."`
 }
 
-// recorded is a backup of another tool; Newest is whether the database remembers none that is newer.
+// recorded is a backup of another tool. Newest reports whether the database has recorded no newer one.
 type recorded struct {
 	backup.Backup
 	Newest bool
@@ -192,7 +192,7 @@ type verifying struct {
 	Output   string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }
 
-// verified is a look at one backup.
+// verified is the result of verifying one backup.
 type verified struct {
 	backup.Backup
 	backup.Verified
@@ -211,7 +211,8 @@ var verifiedColumns = []frame.Column[verified]{
 	{Name: "problems", Value: func(v verified) any { return v.Problems }},
 }
 
-// run verifies and prints, and fails where the backup is of no use or older than oldest, which is 0 for any age.
+// run verifies a backup and prints the result. It fails if the backup cannot be restored or is older than oldest. An
+// oldest of 0 allows any age.
 func (c *verifying) run(e *frame.Env, b backup.Backup, oldest time.Duration) error {
 	restore, err := c.options(e)
 	if err != nil {
@@ -284,7 +285,7 @@ func (c *backupDrill) Run(e *frame.Env) error {
 	return c.run(e, b, c.MaxAge)
 }
 
-// Restore makes a database of a backup.
+// Restore creates a database from a backup.
 type Restore struct {
 	frame.Common
 	backupKey

@@ -53,7 +53,7 @@ var claimColumns = []frame.Column[recovery.Claim]{
 	{Name: "at", Value: func(c recovery.Claim) any { return c.At }},
 }
 
-// Run lists the claims and what became of each.
+// Run lists the claims with their outcomes.
 func (c *recoveryClaims) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
 		all, err := o.Recovery().Claims(e.Ctx)

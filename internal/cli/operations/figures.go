@@ -16,7 +16,7 @@ type Figures struct {
 	Rebuild figuresRebuild `cmd:"" help:"Count the figures of pages again from the payments. Servers keep running."`
 }
 
-// completeness is up to when the figures are complete.
+// completeness is the time up to which the figures are complete.
 type completeness struct{ to, now time.Time }
 
 var completenessColumns = []frame.Column[completeness]{

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Migrate look at the schema and bring it up to this program's.
+// Migrate holds the commands of makola migrate.
 type Migrate struct {
 	Status migrateStatus `cmd:"" help:"List the migrations and whether the database has them. Exits with 1 while one is missing."`
 	Up     migrateUp     `cmd:"" help:"Apply the missing migrations."`
@@ -25,7 +25,7 @@ var migrationColumns = []frame.Column[db.Migration]{
 	{Name: "applied_at", Value: func(m db.Migration) any { return m.AppliedAt }},
 }
 
-// Run lists, and fails while a migration is missing. It makes no file.
+// Run lists the migrations. It fails while one is missing, and creates no file.
 func (c *migrateStatus) Run(e *frame.Env) error {
 	if err := c.There(); err != nil {
 		return err

@@ -117,7 +117,8 @@ func (c *migrateCopy) released(e *frame.Env, err error) error {
 	return err
 }
 
-// prepare makes the tables of a database that no server was started on, or those that an earlier run did not come to.
+// prepare creates the tables of a database on which no server was started, or the missing ones if an earlier run was
+// interrupted.
 func prepare(ctx context.Context, to *db.DB) error {
 	pending, err := to.PendingMigrations(ctx)
 	if err != nil || len(pending) == 0 {
@@ -135,5 +136,5 @@ func prepare(ctx context.Context, to *db.DB) error {
 	return to.Migrate(ctx)
 }
 
-// plainly prints rows and tables in a line of progress.
+// plainly prints the progress of rows and tables in one line.
 func plainly(n int64) string { return fmt.Sprint(n) }

@@ -76,7 +76,7 @@ type recoverySkip struct {
 	Mode string `name:"mode" enum:"test,live" default:"live" help:"test or live money."`
 }
 
-// Run lets payments through without a provider's answer.
+// Run lets payments continue without the answer of a lost provider.
 func (c *recoverySkip) Run(e *frame.Env) error {
 	return c.run(e, audit.Entry{Action: "recovery.skip", Subject: c.Rail + "/" + c.Mode}, func(o *frame.Opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
 		return r.Skip(e.Ctx, c.Rail, c.Mode, c.Reason, o.Actor, audit)
@@ -88,7 +88,7 @@ type recoveryAllow struct {
 	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
 }
 
-// Run lets a customer through.
+// Run allows an account's campaigns and purchases.
 func (c *recoveryAllow) Run(e *frame.Env) error {
 	return c.run(e, audit.Entry{}, func(o *frame.Opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
 		t, err := o.Tenant(e.Ctx, c.Tenant)
@@ -105,7 +105,7 @@ type recoveryDismiss struct {
 	Reference string `arg:"" help:"The account's reference, as in the list of conflicts."`
 }
 
-// Run takes a conflict off the list.
+// Run removes a conflict from the list.
 func (c *recoveryDismiss) Run(e *frame.Env) error {
 	return c.run(e, audit.Entry{}, func(o *frame.Opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
 		t, err := o.Tenant(e.Ctx, c.Tenant)

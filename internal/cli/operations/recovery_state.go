@@ -16,9 +16,9 @@ import (
 	"github.com/makola/makola/internal/recovery"
 )
 
-// After a restore, keys that were revoked and people who were disabled since the backup are back. Where the journal has such
-// actions, they are listed. Where there is no journal, every live key and every person is. Customers are let in only after
-// somebody confirmed the list.
+// After a restore, keys that were revoked and people who were disabled since the backup are active again. If the
+// journal has such actions, they are listed. Without a journal every live key and every person is listed. Customers
+// are admitted only after somebody confirmed the list.
 
 // maxReviewed is how many people are listed, tenantsAtOnce how many accounts are read at a time.
 const (
@@ -52,7 +52,7 @@ func (r accessReview) code() string {
 	return hex.EncodeToString(sum.Sum(nil))[:8]
 }
 
-// confirmed refuses to go on before the list was confirmed by its code.
+// confirmed refuses to continue before the list was confirmed by its code.
 func (r accessReview) confirmed(code string) error {
 	switch {
 	case len(r.rows) == 0 || strings.EqualFold(code, r.code()):
@@ -188,8 +188,8 @@ func recoveryStands(ctx context.Context, o *frame.Opened) (v recoveryView, err e
 	return v, err
 }
 
-// readJournal finds the actions that were written down on this machine and that the audit log does not have. In a recovery a
-// journal is missing that has nothing from before it: it began in a new data folder.
+// readJournal returns the actions in this machine's journal that the audit log lacks. In a recovery a journal without
+// entries from before the recovery is treated as missing, because it began in a new data folder.
 func readJournal(ctx context.Context, o *frame.Opened, v *recoveryView) error {
 	acts, err := o.Journal.Read()
 	if err != nil {

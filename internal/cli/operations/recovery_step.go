@@ -23,7 +23,7 @@ func showRecovery(e *frame.Env, o *frame.Opened, format string) error {
 	return frame.PrintOne(e.Stdout, format, recoveryColumns, v)
 }
 
-// recoveryStep is a command that moves the recovery.
+// recoveryStep is a command that performs a step of the recovery.
 type recoveryStep struct {
 	frame.Common
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`

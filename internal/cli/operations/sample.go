@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/sample"
 )
 
-// Sample makes a data folder with a past.
+// Sample creates a data folder with sample history.
 type Sample struct {
 	Data   string    `name:"data" default:"./makola-sample" placeholder:"FOLDER" help:"Folder to create. It must not exist, or must be empty."`
 	Days   int       `name:"days" default:"90" help:"Number of days of history, 3 to 366."`
@@ -78,7 +78,7 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// barOn shows on a terminal how much of a long command is done, as a bar that a total of 0 removes. Elsewhere it shows
+// barOn shows the progress of a long command as a bar on a terminal. A total of 0 removes the bar. Elsewhere it shows
 // nothing.
 func barOn(w io.Writer, what string) func(done, total int64) {
 	if !frame.Terminal(w) {
@@ -87,7 +87,7 @@ func barOn(w io.Writer, what string) func(done, total int64) {
 	return barLine(w, what)
 }
 
-// progressWidth is how wide a whole bar is, in characters.
+// progressWidth is the width of a full bar, in characters.
 const progressWidth = 40
 
 func barLine(w io.Writer, what string) func(done, total int64) {

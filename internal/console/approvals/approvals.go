@@ -13,6 +13,6 @@ import "github.com/makola/makola/internal/changes"
 
 // Pages has the handlers of the pages and their dependencies.
 type Pages struct {
-	// Changes is the door through which people change something.
+	// Changes makes and decides change requests.
 	Changes *changes.Changes
 }

@@ -113,7 +113,7 @@ func (ps *Pages) may(v *console.Visit, a changes.Request) (m may, err error) {
 	return m, err
 }
 
-// actPath is where the request of the page is.
+// actPath returns the path of the page's request.
 func requestPath(v *console.Visit) string { return Path(v) + "/" + v.R.PathValue("id") }
 
 func rejectForm(v *console.Visit) page.Form {
@@ -222,7 +222,7 @@ func linked(v *console.Visit, f changes.Fact) templ.Component {
 // shownRefusals are the kinds of refusals that the page of a request shows.
 var shownRefusals = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, problem.Forbidden, problem.Invalid, problem.InsufficientFunds, problem.InsufficientCredits}
 
-// decide does something to the request of the page, and shows the request again where that was refused by a form's field.
+// decide performs an action on the request of the page. If the domain refuses it, decide shows the request again.
 func (ps *Pages) decide(v *console.Visit, do func(by changes.By, id, digest string) error) (console.Answer, error) {
 	v.FormPage = requestPath(v)
 	err := do(By(v), v.R.PathValue("id"), v.R.PostFormValue("digest"))

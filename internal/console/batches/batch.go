@@ -32,7 +32,7 @@ func (ps *Pages) batchPage(v *console.Visit) (console.Answer, error) {
 // here is the page of a batch.
 func here(v *console.Visit, b batch.Batch) string { return path(v) + "/" + b.ID }
 
-// show shows a batch, with why something that was asked of it was refused.
+// show shows a batch, with the refusal of the last action if there is one.
 func (ps *Pages) show(v *console.Visit, b batch.Batch, wrong error) (console.Answer, error) {
 	var body templ.Component
 	var err error
@@ -54,7 +54,7 @@ func (ps *Pages) show(v *console.Visit, b batch.Batch, wrong error) (console.Ans
 	return console.Answer{Title: b.Name, Wrong: wrong != nil, Body: stack(append(parts, body)...)}, nil
 }
 
-// facts are what every batch shows.
+// facts returns the facts that every batch shows.
 func facts(b batch.Batch, more ...page.Fact) []page.Fact {
 	list := append([]page.Fact{{Name: "Status", Value: page.Mark(badges[b.Status])}}, more...)
 	if b.Again != "" {
@@ -215,7 +215,7 @@ func (ps *Pages) requested(v *console.Visit, b batch.Batch) (templ.Component, er
 	return stack(append(parts, warnings, page.Button(here(v, b)+"/rows", "Show all rows"))...), err
 }
 
-// sent is the page of a batch that has begun.
+// sent returns the page of a batch that has been sent.
 func (ps *Pages) sent(v *console.Visit, b batch.Batch) (templ.Component, error) {
 	n, err := ps.Payments.StatusesOfBatch(v.Ctx, b.ID)
 	if err != nil {
@@ -258,7 +258,7 @@ func (ps *Pages) sent(v *console.Visit, b batch.Batch) (templ.Component, error) 
 	return stack(parts...), nil
 }
 
-// actions are what can be done with a batch that has begun.
+// actions returns the actions on a batch that has been sent.
 func (ps *Pages) actions(v *console.Visit, b batch.Batch) templ.Component {
 	at := here(v, b)
 	switch b.Status {

@@ -59,7 +59,7 @@ var batchColumns = []console.Column[batch.Batch]{
 	console.Shown("Total with fees", total).Laid(page.Display{Right: true, Minor: true}),
 }
 
-// total is empty for a draft, whose rows may still change.
+// total returns the total. It is empty for a draft, whose rows may still change.
 func total(b batch.Batch) templ.Component {
 	if b.Ready == 0 {
 		return page.Text("")

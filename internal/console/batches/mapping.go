@@ -163,7 +163,7 @@ func columnsForm(v *console.Visit, r batch.Received, proposed map[string]int, wr
 	return f
 }
 
-// questions asks about the parts of a file that a spreadsheet does not show, or shows as errors.
+// questions returns questions about the parts of a file that a spreadsheet does not show, or shows as errors.
 func questions(v *console.Visit, r batch.Received) (list []page.Field) {
 	if len(r.Preview.Others) > 0 {
 		sheets := []page.Option{{Value: r.Preview.Sheet, Text: r.Preview.Sheet}}
@@ -215,7 +215,7 @@ func (ps *Pages) confirmColumns(v *console.Visit) (console.Answer, error) {
 	return console.Answer{}, err
 }
 
-// givenMapping reads the form of columns.
+// givenMapping parses the form of columns.
 func givenMapping(r batch.Received, value func(string) string) (batch.Mapping, error) {
 	m := batch.Mapping{Sheet: r.Preview.Sheet, Columns: map[string]int{}, SkipHidden: value("hidden") == answerSkip, SkipErrors: value("errors") == answerSkip}
 	var bad problem.Fields

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// results gives the rows with what became of them.
+// results returns the rows with their results as a file.
 func (ps *Pages) results(v *console.Visit) (console.Answer, error) {
 	b, err := ps.find(v)
 	if err != nil {

@@ -20,12 +20,12 @@ func rowPath(v *console.Visit, b batch.Batch, line int) string {
 	return here(v, b) + "/rows/" + strconv.Itoa(line)
 }
 
-// whole reports whether the visitor sees whole numbers: approvers see those of a batch that they decide about.
+// whole reports whether the visitor may see whole numbers. Approvers may see those of a batch that they decide about.
 func whole(v *console.Visit, b batch.Batch) bool {
 	return v.Can(roles.ReadNumbers) || b.Status == batch.Requested && v.Can(roles.ApprovePayouts)
 }
 
-// number is that of a row as far as the visitor may see it.
+// number returns a row's number as far as the visitor may see it.
 func number(v *console.Visit, b batch.Batch, r batch.Row) string {
 	text := r.Given.Number
 	if r.Account != "" {
@@ -37,7 +37,7 @@ func number(v *console.Visit, b batch.Batch, r batch.Row) string {
 	return page.Masked(text)
 }
 
-// rowColumns are those of rows, with what each is or became.
+// rowColumns returns the columns of rows with their states.
 func rowColumns(v *console.Visit, b batch.Batch, became func(batch.Result) templ.Component) []console.Column[batch.Result] {
 	return []console.Column[batch.Result]{
 		console.Count("Row", "", func(r batch.Result) int64 { return int64(r.Line) }),
@@ -65,7 +65,8 @@ func name(v *console.Visit, b batch.Batch, r batch.Row) string {
 	return r.Name
 }
 
-// mendsAt gives the page on which a row of a draft is mended; nil for who cannot, and for other batches.
+// mendsAt returns the page on which a row of a draft is corrected. It is nil for visitors who cannot correct rows,
+// and for other batches.
 func mendsAt[T any](v *console.Visit, b batch.Batch, line func(T) int) func(T) string {
 	if b.Status != batch.Draft || !v.Can(roles.RequestPayouts) || v.Viewing {
 		return nil
@@ -109,7 +110,7 @@ func state(r batch.Row) string {
 // shownRows is how many lines a page of rows has.
 const shownRows = 200
 
-// viewedEvery is how often it is written down that somebody looks at the rows of a batch.
+// viewedEvery is how often the audit log records that somebody views the rows of a batch.
 const viewedEvery = time.Hour
 
 // viewed records that the visitor saw whole numbers and names of a batch.
@@ -165,7 +166,7 @@ func (ps *Pages) one(v *console.Visit) (b batch.Batch, r batch.Row, err error) {
 	return b, r, err
 }
 
-// row asks how a row is to be mended.
+// row shows the form that corrects a row.
 func (ps *Pages) row(v *console.Visit) (console.Answer, error) {
 	b, r, err := ps.one(v)
 	if err != nil {
@@ -191,7 +192,7 @@ func (ps *Pages) askRow(v *console.Visit, b batch.Batch, r batch.Row, wrong erro
 	return console.Answer{Title: title, Wrong: wrong != nil, Body: stack(page.Head(title, ""), page.Asking(f), page.ActionButton(rowPath(v, b, r.Line)+"/drop", "Drop row", "danger"), page.Anchor(here(v, b), "Back to the batch"))}
 }
 
-// mend saves a row, and shows it again where it still cannot be paid.
+// mend stores a corrected row, and shows it again if it still cannot be paid.
 func (ps *Pages) mend(v *console.Visit) (console.Answer, error) {
 	b, r, err := ps.one(v)
 	if err != nil {

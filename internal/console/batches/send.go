@@ -14,7 +14,7 @@ import (
 // shown are the kinds of refusals that the page of a batch shows.
 var shown = []problem.Kind{problem.Invalid, problem.Duplicate, problem.InProgress, problem.Forbidden, problem.InsufficientFunds, problem.RateLimited, problem.Gone, problem.Unavailable}
 
-// done leads back to the batch, or shows there why something was refused.
+// done redirects to the batch, or shows the batch with the refusal.
 func (ps *Pages) done(v *console.Visit, b batch.Batch, err error) (console.Answer, error) {
 	e := problem.From(err)
 	if err == nil || e.Code == console.CodeStepUp || !slices.Contains(shown, e.Kind) {
@@ -27,7 +27,7 @@ func (ps *Pages) done(v *console.Visit, b batch.Batch, err error) (console.Answe
 	return ps.show(v, is, err)
 }
 
-// to does something to the batch of the path.
+// to performs an action on the batch of the path.
 func (ps *Pages) to(v *console.Visit, do func(ctx context.Context, b batch.Batch) error) (console.Answer, error) {
 	b, err := ps.find(v)
 	if err != nil {
@@ -56,7 +56,7 @@ func (ps *Pages) discard(v *console.Visit) (console.Answer, error) {
 	return console.Answer{To: path(v)}, nil
 }
 
-// request requests the batch: it waits for another person, or begins.
+// request requests the batch. The batch then waits for another person, or starts.
 func (ps *Pages) request(v *console.Visit) (console.Answer, error) {
 	b, err := ps.find(v)
 	if err != nil {

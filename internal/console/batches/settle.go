@@ -24,7 +24,8 @@ func settleInputs() (list []console.Input) {
 // networks are the choices of networks.
 var networks = []page.Option{{Value: "MTN", Text: "MTN"}, {Value: "TELECEL", Text: "Telecel"}, {Value: "AIRTELTIGO", Text: "AirtelTigo"}}
 
-// unsettled asks once for each distinct text that names no network or bank, and for each beginning of numbers without a network.
+// unsettled returns a question for each distinct text that names no network or bank, and for each prefix of numbers
+// without a network.
 func (ps *Pages) unsettled(v *console.Visit, b batch.Batch, n batch.Counts) (templ.Component, error) {
 	if n.Rows[batch.RowBad] == 0 || !v.Can(roles.RequestPayouts) || v.Viewing {
 		return nil, nil
@@ -67,7 +68,7 @@ func unsettledLabel(u batch.Unsettled) string {
 	return fmt.Sprintf("No network or bank (%s)", rows)
 }
 
-// settle gives the rows with each text the network or bank that was chosen for it.
+// settle applies the chosen network or bank to all rows with the same text.
 func (ps *Pages) settle(v *console.Visit) (console.Answer, error) {
 	return ps.to(v, func(ctx context.Context, b batch.Batch) error {
 		for i := range batch.MaxUnsettled {

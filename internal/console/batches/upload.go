@@ -13,7 +13,8 @@ import (
 // maxText is the most bytes of a text of the form.
 const maxText = 2000
 
-// newBatch asks for a file. The second factor is asked for before a file is chosen: a file does not survive another page.
+// newBatch asks for a file. The second factor is required before a person chooses a file, because a chosen file is
+// lost on another page.
 func (ps *Pages) newBatch(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
@@ -39,7 +40,7 @@ func (ps *Pages) ask(v *console.Visit, name string, wrong error) console.Answer 
 // codeDuplicate is the code of the refusal of rows that are a batch already.
 const codeDuplicate = "duplicate_batch"
 
-// upload reads the file as it arrives, and leads to the page of its columns.
+// upload reads the file as it arrives, and redirects to the page of its columns.
 func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
 	v.FormPage = path(v) + "/new"
 	if err := v.NeedFactor(); err != nil {
@@ -67,7 +68,7 @@ func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
 	return console.Answer{}, console.BrokenUpload(err)
 }
 
-// template gives an empty file with the right headings.
+// template returns an empty file with the right headings.
 func (ps *Pages) template(format sheet.Format) func(*console.Visit) (console.Answer, error) {
 	return func(v *console.Visit) (console.Answer, error) {
 		banks, err := ps.Batches.Banks(v.Ctx, v.Tenant.ID)

@@ -226,7 +226,8 @@ func (ps *Pages) collectForm(v *console.Visit, b board, refused page.Form) templ
 	return page.Asking(f)
 }
 
-// collect asks a handset's owner for money on behalf of the visitor's test tenant, as its own request would.
+// collect requests money from a handset's owner on behalf of the visitor's test tenant, as the tenant's own program
+// would.
 func (ps *Pages) collect(v *console.Visit) (console.Answer, error) {
 	t, err := ps.testTenant(v)
 	if err != nil || t.ID == "" {
@@ -259,7 +260,7 @@ func (ps *Pages) collect(v *console.Visit) (console.Answer, error) {
 	return ps.simulated(v, refused)
 }
 
-// toSim leads back to the same handsets.
+// toSim redirects back to the same handsets.
 func toSim(v *console.Visit) console.Answer {
 	to := "/sim"
 	if h := v.R.PostFormValue("h"); h != "" && h != firstHandsets {
@@ -278,7 +279,7 @@ func (ps *Pages) answerPrompt(v *console.Visit) (console.Answer, error) {
 	return toSim(v), err
 }
 
-// addFault makes a provider misbehave.
+// addFault makes a simulated provider fail.
 func (ps *Pages) addFault(v *console.Visit) (console.Answer, error) {
 	count, err := strconv.Atoi(v.R.PostFormValue("count"))
 	if err != nil || count < 1 || count > 1000 {
@@ -291,7 +292,7 @@ func (ps *Pages) clearFaults(v *console.Visit) (console.Answer, error) {
 	return toSim(v), ps.sim().clearFaults(v.Ctx)
 }
 
-// moveClock lets time pass for this Makola and its simulator.
+// moveClock advances the clock of this Makola and its simulator.
 func (ps *Pages) moveClock(v *console.Visit) (console.Answer, error) {
 	seconds, err := strconv.Atoi(v.R.PostFormValue("seconds"))
 	if err != nil || seconds < 1 || seconds > 7*24*3600 {

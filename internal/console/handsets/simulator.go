@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// simulator asks the simulator by its own interface (/sim/v1), in this process or in another.
+// simulator calls the simulator through its own interface (/sim/v1), in this process or in another.
 type simulator struct{ control http.Handler }
 
 // kept is the answer of a handler, in memory.

@@ -132,7 +132,7 @@ func (ps *Pages) floatLines(v *console.Visit, mode string) (lines []floatLine, e
 	return lines, nil
 }
 
-// spend sums up the payments that the account paid.
+// spend returns the sum of the payments that the account paid.
 func (f *floatLine) spend(list []figures.Figure, now time.Time) {
 	full := f.rail.Accounts.Full()
 	yesterday := now.UTC().Truncate(time.Hour).Add(-23 * time.Hour)
@@ -148,7 +148,7 @@ func (f *floatLine) spend(list []figures.Figure, now time.Time) {
 	}
 }
 
-// floatWithin bounds the question for the balance at a provider.
+// floatWithin bounds a query of a provider's balance.
 const floatWithin = 3 * time.Second
 
 // ask asks the providers of some lines for their own balances, all at once.
@@ -194,7 +194,7 @@ var movementColumns = []console.Column[audit.Entry]{
 	console.Text("Reason", "", func(e audit.Entry) string { return e.Reason }).Laid(console.Minor),
 }
 
-// floats lists the balances at providers by our ledger, beside their own where the visitor asks for them.
+// floats lists the balances at providers by our ledger, with the provider's own balance if the visitor asks for it.
 func (ps *Pages) floats(v *console.Visit) (console.Answer, error) {
 	lines, err := ps.floatLines(v, "")
 	if err != nil {

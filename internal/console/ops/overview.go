@@ -42,7 +42,7 @@ type overviewOf struct {
 	counted       string
 }
 
-// ageLine is the open payments of one age.
+// ageLine is the number of open payments of one age.
 type ageLine struct {
 	word string
 	figures.Age
@@ -51,7 +51,7 @@ type ageLine struct {
 // ageWords name the groups of figures.Ages, and the one behind them.
 var ageWords = []string{"Under 1 minute", "1 to 10 minutes", "10 minutes to 1 hour", "1 to 24 hours", "More than 24 hours"}
 
-// text writes the payments of an age.
+// text formats the payments of an age.
 func (a ageLine) text() string {
 	if a.N == 1 {
 		return "1 payment, " + page.Cedis(a.Amount)
@@ -106,7 +106,7 @@ func (ps *Pages) overviewPayments(v *console.Visit, o *overviewOf) (err error) {
 	return err
 }
 
-// traffic is the payments of one provider and kind in three spans of time.
+// traffic is the number and amount of the payments of one provider and kind in three periods.
 type traffic struct {
 	rail             string
 	kind             book.Kind
@@ -267,7 +267,7 @@ func (ps *Pages) overviewProviders(v *console.Visit, o *overviewOf) (err error) 
 // backupOld is the age from which the last backup is marked.
 const backupOld = 26 * time.Hour
 
-// overviewWork reads what waits for people, the queue, the books and the last backup.
+// overviewWork reads the items that wait for people, the queue, the books and the last backup.
 func (ps *Pages) overviewWork(v *console.Visit, o *overviewOf) (err error) {
 	if o.forYou, o.byYou, err = ps.Approvals.Waiting(v); err != nil {
 		return err

@@ -34,7 +34,8 @@ func ReferenceOf(v *console.Visit, p book.Payment) string {
 	return page.Masked(p.Reference)
 }
 
-// masks replaces an account or phone number, in each form, with its mask. It does nothing for visitors who may see numbers.
+// masks replaces an account or phone number, in each form, with its mask. It changes nothing for visitors who may see
+// numbers.
 func masks(v *console.Visit, number string) *strings.Replacer {
 	if number == "" || v.Can(seeNumbers) {
 		return strings.NewReplacer()

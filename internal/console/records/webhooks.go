@@ -16,10 +16,10 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// replayMost bounds the webhooks that one press of a button sends again.
+// replayMost is how many webhooks one press of a button sends again.
 const replayMost = 500
 
-// replaySpans are the times of which webhooks can be sent again.
+// replaySpans are the periods whose webhooks can be sent again.
 var replaySpans = []struct {
 	page.Option
 	length time.Duration

@@ -24,8 +24,8 @@ func (s *story) forAccount(wallet ledger.AccountID) {
 	}
 }
 
-// upstream is the label of the id that the provider gave, for those who may see it; empty where they may not. The network's
-// own transaction id is shown to everyone, because a payer or payee who misses the money names it.
+// upstream returns the label of the provider's id for visitors who may see it, and an empty text for others.
+// Everybody sees the network's own transaction id, because a payer or payee who misses the money quotes it.
 func (s story) upstream(v *console.Visit) string {
 	switch {
 	case s.payment.UpstreamID == "":
@@ -37,8 +37,8 @@ func (s story) upstream(v *console.Visit) string {
 	return ""
 }
 
-// where returns in a sentence where the money of the payment is now, and what happens to it next. It is empty for a payment
-// that contradicts itself: its note explains it.
+// where returns a sentence about the money of the payment: where it is now and what happens next. It is empty for a
+// contradicted payment, whose note explains it.
 func (s story) where() string {
 	p := s.payment
 	switch {

@@ -38,7 +38,7 @@ var ruleTexts = map[reconcile.Rule]string{
 	reconcile.RuleSimilar: "amount, number and time", reconcile.RuleNarrative: "the reference in its text, with amount and time", reconcile.RulePerson: "a person",
 }
 
-// age writes how long something has been open.
+// age formats how long something has been open.
 func age(since, now time.Time) string {
 	switch hours := int(now.Sub(since).Hours()); {
 	case hours < 1:
@@ -112,7 +112,7 @@ func (ps *Pages) exceptionFields(v *console.Visit) ([]page.Field, error) {
 	}, err
 }
 
-// sources are the options of accounts with statements, behind one for none of them.
+// sources returns the options for accounts with statements, after an option for all of them.
 func (ps *Pages) sources(v *console.Visit, none string) ([]page.Option, error) {
 	known, err := ps.Reconcile.Sources(v.Ctx)
 	options := []page.Option{{Value: "", Text: none}}
@@ -122,7 +122,7 @@ func (ps *Pages) sources(v *console.Visit, none string) ([]page.Option, error) {
 	return options, err
 }
 
-// kindOptions are the options of kinds of exceptions, behind one for none of them.
+// kindOptions returns the options for kinds of exceptions, after an option for all of them.
 func kindOptions(none string) []page.Option {
 	options := []page.Option{{Value: "", Text: none}}
 	for _, k := range reconcile.Kinds() {
@@ -131,7 +131,7 @@ func kindOptions(none string) []page.Option {
 	return options
 }
 
-// The choices of a write-off. One exception needs neither.
+// The choices of a write-off of many exceptions. A write-off of one exception needs neither.
 func (ps *Pages) writtenSources(v *console.Visit) ([]page.Option, error) {
 	return ps.sources(v, "That of the exception")
 }
@@ -372,7 +372,7 @@ func answerOf(p book.Payment) string {
 	return "not paid"
 }
 
-// care are the forms of an open exception: its owner, its note, and the end of its match.
+// care returns the forms of an open exception: its owner, its note, and the end of its match.
 func (ps *Pages) care(v *console.Visit, e reconcile.Exception, wrong error) (parts []templ.Component) {
 	here := exceptionsPage + "/" + e.ID
 	if e.Owner != v.Who.Person.ID || e.Owner == "" {
@@ -395,14 +395,14 @@ func (ps *Pages) care(v *console.Visit, e reconcile.Exception, wrong error) (par
 	return parts
 }
 
-// own gives the exception to the visitor.
+// own assigns the exception to the visitor.
 func (ps *Pages) own(v *console.Visit) (console.Answer, error) {
 	return ps.changed(v, func(e reconcile.Exception) error {
 		return ps.Reconcile.Own(v.Ctx, e.ID, v.Who.Person.ID, v.Who.Person.Name)
 	})
 }
 
-// leave gives the exception to nobody.
+// leave releases the exception from its owner.
 func (ps *Pages) leave(v *console.Visit) (console.Answer, error) {
 	return ps.changed(v, func(e reconcile.Exception) error { return ps.Reconcile.Own(v.Ctx, e.ID, "", "") })
 }

@@ -14,7 +14,7 @@ import (
 // maxText is the most bytes of a text of the form.
 const maxText = 200
 
-// bankOf stands for the account at a bank whose name is in another field.
+// bankOf is the choice of an account at a bank that another field names.
 const bankOf = "bank"
 
 // uploaded is the form of an upload, but for the file.
@@ -28,7 +28,8 @@ func (u uploaded) name() string {
 	return u.source
 }
 
-// ask asks for a file. The second factor is asked for before a file is chosen: a file does not survive another page.
+// ask asks for a file. The second factor is required before a person chooses a file, because a chosen file is lost on
+// another page.
 func (ps *Pages) ask(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
@@ -115,7 +116,8 @@ func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
 	return console.Answer{}, console.BrokenUpload(err)
 }
 
-// take imports a file of a known source, or keeps the first one of another. It returns the page to go on with.
+// take imports a file of a known source, or stores the first file of a new source for confirmation. It returns the
+// next page.
 func (ps *Pages) take(v *console.Visit, u uploaded, name string, file *sheet.File) (to string, err error) {
 	upload := ps.by(v, u.name(), name)
 	done, err := ps.Reconcile.Import(v.Ctx, upload, file)

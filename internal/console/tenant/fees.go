@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// exampleAmount is the amount for which the page of fees prints an example.
+// exampleAmount is the amount of the example on the page of fees.
 const exampleAmount = 100 * money.Cedi
 
 // rate is the fee of one service.

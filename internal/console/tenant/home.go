@@ -47,7 +47,7 @@ type hold struct {
 	href   string
 }
 
-// A matter needs attention.
+// A matter is an item that needs attention.
 type matter struct {
 	badge page.Badge
 	text  string
@@ -186,7 +186,7 @@ func (ps *Pages) charts(v *console.Visit, h *homeOf) error {
 // mostCounted bounds the counts of the first page.
 const mostCounted = 100
 
-// counted writes a number of things that were counted up to mostCounted.
+// counted formats a count that ends at mostCounted.
 func counted(n int, one, many string) string {
 	switch {
 	case n == 1:
@@ -261,7 +261,7 @@ func (ps *Pages) latestOfTenant(v *console.Visit) (page.Grid, error) {
 	return records.Grid(v, all[:min(len(all), 10)], false, nil), nil
 }
 
-// A step is one of those that begin an account.
+// A step is an entry of the checklist of a new account.
 type step struct {
 	done bool
 	text string

@@ -64,7 +64,7 @@ func orderOf(v *console.Visit) order {
 		name: strings.TrimSpace(value("name")), accountType: value("account_type"), purpose: strings.TrimSpace(value("purpose")), reference: strings.TrimSpace(value("reference")), fee: value("fee"), expected: value("expected"), unnamed: value("unnamed")}
 }
 
-// first returns the order as the first page had it, with the expected name.
+// first returns the order of the first page, with the expected name.
 func (o order) first() order {
 	if o.fee != "" {
 		o.name = o.expected
@@ -248,7 +248,7 @@ func (ps *Pages) confirmPayout(v *console.Visit) (console.Answer, error) {
 	return ps.showPayout(v, o)
 }
 
-// showPayout looks the payout up and shows it for confirmation.
+// showPayout looks up the payout and shows it for confirmation.
 func (ps *Pages) showPayout(v *console.Visit, o order) (console.Answer, error) {
 	made, err := ps.lookUp(v, o)
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {

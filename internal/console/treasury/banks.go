@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// bankLine is a bank account with its balance by the books.
+// bankLine is a bank account with its balance in the books.
 type bankLine struct {
 	treasury.Bank
 	held money.Pesewas
@@ -69,7 +69,7 @@ var transferColumns = []console.Column[treasury.Transit]{
 	console.Money("Amount", "", func(m treasury.Transit) money.Pesewas { return m.Amount }),
 }
 
-// banks lists the bank accounts of the company with their balances, and the money on its way.
+// banks lists the bank accounts of the company with their balances, and the money in transit.
 func (ps *Pages) banks(v *console.Visit) (console.Answer, error) {
 	list, err := ps.Treasury.Banks(v.Ctx)
 	if err != nil {

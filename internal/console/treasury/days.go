@@ -21,7 +21,7 @@ import (
 // daysShown is how many days the list of days has.
 const daysShown = 40
 
-// dayLine is one day of the list.
+// dayLine is a day in the list.
 type dayLine struct {
 	day    closing.Day
 	closed bool
@@ -109,7 +109,7 @@ func (d dayView) status() string {
 	return of + "Open. These are the figures of now."
 }
 
-// day shows the figures of a day by account, and what can be done about it.
+// day shows the figures of a day by account, and the actions on it.
 func (ps *Pages) day(v *console.Visit) (console.Answer, error) {
 	mode, asset, err := modeOf(v)
 	if err != nil {
@@ -151,7 +151,7 @@ func (ps *Pages) day(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: d.title(), Body: dayPage(d)}, nil
 }
 
-// reasonOf returns why a day cannot be closed.
+// reasonOf returns the reason why a day cannot be closed.
 func reasonOf(err error) string {
 	p := problem.From(err)
 	if why := p.Fields["day"]; len(why) > 0 {
@@ -160,7 +160,7 @@ func reasonOf(err error) string {
 	return p.Message + "."
 }
 
-// blanks lists the accounts of a day that have no statement yet, to be filled in.
+// blanks lists the accounts of a day that have no statement yet, as a form.
 func blanks(accounts []closing.Account) string {
 	var list []string
 	for _, a := range accounts {

@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// modeOf reads the money of the address; in development test money comes first.
+// modeOf returns the mode of the address. In development the default is test money.
 func modeOf(v *console.Visit) (tenant.Mode, ledger.Asset, error) {
 	usual := tenant.Live
 	if v.Development() {
@@ -42,7 +42,7 @@ func (ps *Pages) dayParam(v *console.Visit, name string, usual closing.Day) (clo
 	return closing.ParseDay(name, v.Param(name))
 }
 
-// modeField is the choice of the money of a page.
+// modeField is the choice of the mode.
 func modeField(mode tenant.Mode) page.Field {
 	return page.Field{Name: "mode", Label: "Money", Value: string(mode), Options: []page.Option{{Value: string(tenant.Live), Text: "Live"}, {Value: string(tenant.Test), Text: "Test"}}}
 }
@@ -60,12 +60,12 @@ func query(pairs ...string) string {
 	return q.Encode()
 }
 
-// rowsOf is the page of the transfers of an account on the days from first to last.
+// rowsOf returns the address of the transfers of an account on the days from first to last.
 func rowsOf(mode tenant.Mode, first, last closing.Day, account ledger.AccountID) string {
 	return "/ops/journal?" + query("mode", string(mode), "from", first.String(), "to", last.String(), "account", string(account))
 }
 
-// fundsOf reads the comparison of the address; the day that runs comes first.
+// fundsOf reads the comparison of the day in the address. The default is the current day.
 func (ps *Pages) fundsOf(v *console.Visit) (tenant.Mode, closing.Funds, error) {
 	mode, asset, err := modeOf(v)
 	if err != nil {
@@ -87,7 +87,7 @@ type fundsView struct {
 	owed, held, own page.Grid
 }
 
-// when describes the moment of the figures.
+// when describes the time of the figures.
 func (f fundsView) when() string {
 	if f.Running {
 		return "As of now, " + page.When(f.At) + "."
@@ -154,7 +154,7 @@ func accountWord(id ledger.AccountID) string {
 	return words.AccountWord(id)
 }
 
-// period reads the days of the address; the month that runs comes first.
+// period returns the days of the address. The default is the current month.
 func (ps *Pages) period(v *console.Visit) (mode tenant.Mode, p closing.Period, err error) {
 	mode, p.Asset, err = modeOf(v)
 	if err != nil {

@@ -32,7 +32,7 @@ func Mode(m tenant.Mode) string {
 	return string(m)
 }
 
-// AnyOr returns text, or "All" if value is the one that stands for all.
+// AnyOr returns text, or "All" if value means all.
 func AnyOr(value, text string) string {
 	if value == "*" {
 		return "All"
