@@ -21,7 +21,7 @@ type healthCommand struct {
 	Listen   string        `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface, as the server has it."`
 	TLSCert  string        `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Set if the server serves HTTPS itself. The certificate is not verified."`
 	Live     bool          `name:"live" help:"Check only that the server runs. A server that drains or waits for its database passes."`
-	ReadyFor time.Duration `name:"ready-for" placeholder:"DURATION" help:"Wait until the server was ready this long without a break, such as 3s."`
+	ReadyFor time.Duration `name:"ready-for" placeholder:"DURATION" help:"Wait until the server has been ready for this long without interruption, such as 3s."`
 	Within   time.Duration `name:"within" placeholder:"DURATION" help:"Maximum time to take. Default: 2s, with --ready-for two minutes."`
 }
 

@@ -120,8 +120,8 @@ type Quotas struct {
 // closed to a customer's one-time passwords if too few of them are verified.
 type OTPTap struct {
 	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"Number of an account's one-time passwords to one range of phone numbers that are judged together; 0 never closes a range."`
-	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Period in which that many must be sent to be judged."`
-	Wait       time.Duration `name:"wait" env:"WAIT" default:"3m" help:"Time to verify the last of them."`
+	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Period in which that number of passwords must be sent before a range is judged."`
+	Wait       time.Duration `name:"wait" env:"WAIT" default:"3m" help:"Time in which the last of these passwords can be verified before the range is judged."`
 	Unverified int64         `name:"unverified" env:"UNVERIFIED" default:"90" help:"Percentage of unverified passwords at which the range is closed for the account."`
 	Closed     time.Duration `name:"closed" env:"CLOSED" default:"1h" help:"How long the range stays closed, unless an operator reopens it."`
 }

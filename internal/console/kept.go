@@ -25,7 +25,7 @@ var keptForms = identity.Limit{What: "form.resume", Most: 100, Of: "forms after 
 
 // errKept is returned for every sealed text that cannot be used. It does not reveal the reason.
 func errKept() error {
-	return problem.New(problem.Gone, "form_over", "What you entered cannot be used any more: it was used before, it is too old, or it belongs to another session or page. Nothing was done. Open the form again.")
+	return problem.New(problem.Gone, "form_over", "This form can no longer be used: it was submitted before, has expired, or belongs to another session or page. Nothing was done. Open the form again.")
 }
 
 // resume shows the form whose contents came with the code, once.

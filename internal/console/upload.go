@@ -55,5 +55,5 @@ func errUpload(err error) error {
 	if errors.As(err, &large) {
 		return problem.Wrap(err, problem.Invalid, "file_too_large", "The file must be at most 20 MB: divide it")
 	}
-	return problem.Wrap(err, problem.Malformed, "form_unreadable", "The form did not arrive whole. Go back and send it again.")
+	return problem.Wrap(err, problem.Malformed, "form_unreadable", "The form did not arrive completely. Go back and submit it again.")
 }

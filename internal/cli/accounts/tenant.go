@@ -37,7 +37,7 @@ type tenantFlags struct {
 	FeeBearer     string         `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who pays the charges of collections."`
 	Listed        string         `name:"listed" enum:"payouts,spending," default:"" placeholder:"payouts|spending" help:"Requests that must come from an address of --payout-ip: payouts, or also airtime, data and messages."`
 	Duplicates    string         `name:"duplicates" enum:"refuse,repeat," default:"" placeholder:"refuse|repeat" help:"Answer to a request with a used reference: refuse it, or repeat the first answer for a day."`
-	RefundAirtime string         `name:"refund-airtime" enum:"wallet,payer," default:"" placeholder:"wallet|payer" help:"Who gets the money of airtime that mobile money paid for and that failed."`
+	RefundAirtime string         `name:"refund-airtime" enum:"wallet,payer," default:"" placeholder:"wallet|payer" help:"Recipient of a mobile money payment for airtime that failed: payer or wallet."`
 	Email         string         `name:"email" placeholder:"ADDRESS" help:"E-mail address of the account, for providers of collections that ask for one."`
 	Voucher       frame.Toggle   `name:"voucher" placeholder:"on|off" help:"Route collections to providers that need the payer's voucher (Telecel), which the account's clients send."`
 	TransferLimit frame.Amount   `name:"transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a wallet."`

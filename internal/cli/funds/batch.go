@@ -23,8 +23,8 @@ import (
 
 // Batch holds the commands of makola batch.
 type Batch struct {
-	Check   batchCheck   `cmd:"" help:"Check a file of payouts: what would be paid, what cannot be, and what an earlier batch paid. Keeps nothing."`
-	Send    batchSend    `cmd:"" help:"Read a file of payouts and request that it is paid."`
+	Check   batchCheck   `cmd:"" help:"Check a file of payouts: the rows that can be paid, the rows with errors, and the rows that an earlier batch paid. Stores nothing."`
+	Send    batchSend    `cmd:"" help:"Read a file of payouts and request its payment."`
 	List    batchList    `cmd:"" help:"List an account's batches, newest first."`
 	Status  batchStatus  `cmd:"" help:"Show the state of a batch and the numbers of its rows."`
 	Pause   batchPause   `cmd:"" help:"Pause a running batch. Payouts that were sent go on."`

@@ -25,7 +25,7 @@ type creditsSell struct {
 	frame.Writing
 	Tenant  string       `arg:"" name:"account" help:"Id or unique name of the account."`
 	Credits int64        `arg:"" help:"Number of credits."`
-	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"What the account paid, for the audit log; 0 for a gift."`
+	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"Price that the account paid, for the audit log. 0 for a gift."`
 }
 
 type creditsRefund struct {
@@ -34,7 +34,7 @@ type creditsRefund struct {
 	frame.Writing
 	Tenant  string       `arg:"" name:"account" help:"Id or unique name of the account."`
 	Credits int64        `arg:"" help:"Number of credits."`
-	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"What was paid back to the account, for the audit log."`
+	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"Price that was paid back to the account, for the audit log."`
 }
 
 type creditsReport struct {

@@ -88,7 +88,7 @@ type dayException struct {
 	frame.Writing
 	Account string       `arg:"" help:"Account, such as bank/gcb-main."`
 	Amount  frame.Amount `arg:"" help:"Amount in GHS by which the statement has more than our books."`
-	Less    bool         `name:"less" help:"The statement has less."`
+	Less    bool         `name:"less" help:"The statement has this amount less than our books."`
 	Text    string       `name:"text" required:"" placeholder:"TEXT" help:"Explanation, such as a cheque that the bank has not paid yet."`
 	Reason  string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
@@ -146,7 +146,7 @@ func (c *dayMonth) Run(e *frame.Env) error {
 
 type ledgerFunds struct {
 	frame.Common
-	Day  string `name:"day" placeholder:"DATE" help:"Day in Accra. Without it now."`
+	Day  string `name:"day" placeholder:"DATE" help:"Day in Accra. Without it the present moment."`
 	Mode string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
 }
 

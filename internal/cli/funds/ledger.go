@@ -13,7 +13,7 @@ import (
 // Ledger holds the commands of makola ledger.
 type Ledger struct {
 	Check     ledgerCheck     `cmd:"" help:"Check the ledger, payments, messages and batches for contradictions. Fails if there is one."`
-	Funds     ledgerFunds     `cmd:"" help:"Compare what is owed to customers with what is held, at the end of a day."`
+	Funds     ledgerFunds     `cmd:"" help:"Compare the money owed to customers with the money held, at the end of a day."`
 	Journal   ledgerJournal   `cmd:"" help:"Write the journal of a period as a file: date, account code, debit, credit, reference."`
 	Totals    ledgerTotals    `cmd:"" help:"Print debits, credits and balances of a period by account. Fails if they do not tie."`
 	Balance   ledgerBalance   `cmd:"" help:"Print the trial balance."`
@@ -22,7 +22,7 @@ type Ledger struct {
 
 type ledgerCheck struct {
 	frame.Common
-	Background bool `help:"Let a server check every row in the background, and print nothing."`
+	Background bool `help:"Have a server check every row in the background. The command prints no result."`
 }
 
 // Run checks. Every fault is printed and makes the command fail.

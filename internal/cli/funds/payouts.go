@@ -320,7 +320,7 @@ func (c *payoutsContradicted) Run(e *frame.Env) error {
 
 type payoutsShow struct {
 	frame.Common
-	ID string `arg:"" help:"Anything by which makola payouts find finds exactly one payment."`
+	ID string `arg:"" help:"Any value with which makola payouts find finds exactly one payment."`
 }
 
 // shown is a payment with its transfers, webhooks and audit entries.

@@ -49,7 +49,7 @@ type statementsImport struct {
 	Confirm bool           `name:"confirm" help:"Confirm how the first file of a source is read. Without it the columns and ten rows are printed, and nothing is stored."`
 	Dates   string         `name:"dates" enum:"dmy,mdy," default:"" placeholder:"ORDER" help:"Order of day and month in the first file of a source: dmy or mdy."`
 	Sign    string         `name:"sign" enum:"in,out,balance,columns," default:"" placeholder:"SIGN" help:"Direction of an amount above zero in the first file of a source: in or out, or balance if the balance shows it."`
-	Column  map[string]int `name:"column" placeholder:"FIELD=NUMBER" help:"Column of a field in the first file of a source, from 1, such as date=1. May be repeated; give every field then."`
+	Column  map[string]int `name:"column" placeholder:"FIELD=NUMBER" help:"Column of a field in the first file of a source, counted from 1, such as date=1. Repeat the flag for every field."`
 }
 
 // answers returns the answers to the questions about a first file.
@@ -175,9 +175,9 @@ func (c *statementsList) Run(e *frame.Env) error {
 
 type statementsExceptions struct {
 	frame.Common
-	Source string      `name:"source" placeholder:"NAME" help:"Only those of an account, such as live/mtn/collection."`
-	Kind   string      `name:"kind" enum:"theirs_only,ours_only,amount,fee,state,twice," default:"" placeholder:"KIND" help:"Only one difference: theirs_only, ours_only, amount, fee, state or twice."`
-	Ending string      `name:"ended" enum:"agreed,booked,settled,suspense,released,adopted,funded,written_off," default:"" placeholder:"HOW" help:"Only those that ended so, such as suspense. Without it open ones."`
+	Source string      `name:"source" placeholder:"NAME" help:"Only exceptions of this statement account, such as live/mtn/collection."`
+	Kind   string      `name:"kind" enum:"theirs_only,ours_only,amount,fee,state,twice," default:"" placeholder:"KIND" help:"Only exceptions with this difference: theirs_only, ours_only, amount, fee, state or twice."`
+	Ending string      `name:"ended" enum:"agreed,booked,settled,suspense,released,adopted,funded,written_off," default:"" placeholder:"HOW" help:"Only exceptions with this resolution, such as suspense. Without it open exceptions."`
 	Before string      `name:"before" placeholder:"ID" help:"List exceptions before this one."`
 	Limit  frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }

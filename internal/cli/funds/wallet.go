@@ -33,7 +33,7 @@ type Wallet struct {
 	Fund     walletFund     `cmd:"" help:"Add money to a wallet that the account paid outside of Makola."`
 	Adjust   walletAdjust   `cmd:"" help:"Correct a wallet: add an amount or, with --take, take it out."`
 	Transfer walletTransfer `cmd:"" help:"Move money from one account's wallet to another's."`
-	Recover  walletRecover  `cmd:"" help:"Collect from a wallet what its account owes since a reversal, as far as the balance covers it."`
+	Recover  walletRecover  `cmd:"" help:"Collect an account's debt after a reversal from its wallet, up to the balance."`
 }
 
 // walletView is the printed balances of an account.

@@ -16,13 +16,13 @@ import (
 
 // Recovery holds the commands of makola recovery.
 type Recovery struct {
-	Status  recoveryStatus  `cmd:"" help:"Show the state of the recovery, what it waits for, and which changes of operators the database lost."`
+	Status  recoveryStatus  `cmd:"" help:"Show the state of the recovery, its remaining work, and the changes of operators that the database lost."`
 	Begin   recoveryBegin   `cmd:"" help:"Begin a recovery: the database went back in time and servers cannot detect it, such as after a snapshot of the whole machine."`
 	Access  recoveryAccess  `cmd:"" help:"List the keys and people to check before customers are admitted."`
 	Open    recoveryOpen    `cmd:"" help:"Admit customers, and apply the lost changes of operators again."`
 	Skip    recoverySkip    `cmd:"" help:"Skip a provider that is lost for good: its payments continue without its answer."`
 	Allow   recoveryAllow   `cmd:"" help:"Allow an account's campaigns, and its purchases without a reference or Idempotency-Key."`
-	Dismiss recoveryDismiss `cmd:"" help:"Remove a conflict from the list after you booked by hand what the provider did."`
+	Dismiss recoveryDismiss `cmd:"" help:"Remove a conflict from the list after you booked the provider's payment by hand."`
 	Claim   recoveryClaim   `cmd:"" help:"Look up payments from a provider's statement. A payment that the provider confirms is adopted, and never sent."`
 	Claims  recoveryClaims  `cmd:"" help:"List the claims and their outcomes."`
 	End     recoveryEnd     `cmd:"" help:"End the recovery, once nothing is open."`
@@ -118,7 +118,7 @@ func (c *recoveryDismiss) Run(e *frame.Env) error {
 
 type recoveryEnd struct {
 	recoveryStep
-	SignFloats string `name:"sign-floats" required:"" placeholder:"TEXT" help:"Confirm that the floats of makola float show agree with the providers' balances. State what you compared them with."`
+	SignFloats string `name:"sign-floats" required:"" placeholder:"TEXT" help:"Confirm that the floats of makola float show agree with the providers' balances. State the source of the balances."`
 }
 
 // Run ends the recovery.

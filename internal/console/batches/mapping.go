@@ -179,7 +179,7 @@ func questions(v *console.Visit, r batch.Received) (list []page.Field) {
 	}
 	if r.Preview.Errors > 0 {
 		list = append(list, page.Field{Name: "errors", Label: fmt.Sprintf("Cells with an error such as #N/A (%d)", r.Preview.Errors), Value: v.Given("errors", ""), Required: true,
-			Options: []page.Option{{Text: "Choose"}, {Value: answerKeep, Text: "Keep their rows, to be corrected"}, {Value: answerSkip, Text: "Leave their rows out"}}})
+			Options: []page.Option{{Text: "Choose"}, {Value: answerKeep, Text: "Keep these rows for correction"}, {Value: answerSkip, Text: "Leave their rows out"}}})
 	}
 	return list
 }

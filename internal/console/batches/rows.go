@@ -141,7 +141,7 @@ func (ps *Pages) rows(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	results = results[:min(len(results), shownRows)]
-	l := page.List{Title: "Rows of " + b.Name, Grid: grid(v, b, results), Empty: page.Empty{Title: "No rows", Text: "The batch has no row from here on."}}
+	l := page.List{Title: "Rows of " + b.Name, Grid: grid(v, b, results), Empty: page.Empty{Title: "No rows", Text: "The batch has no more rows."}}
 	if from > 1 {
 		l.Prev = v.Query("from", strconv.Itoa(max(1, from-shownRows)))
 	}

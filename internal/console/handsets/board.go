@@ -203,7 +203,7 @@ func (ps *Pages) look(v *console.Visit, h *handset) error {
 // collectForm asks one of the handsets for money.
 func (ps *Pages) collectForm(v *console.Visit, b board, refused page.Form) templ.Component {
 	if b.tenant.ID == "" {
-		return page.Nothing(page.Empty{Title: "No test account", Text: "Your person has no role at an account with test money, which could ask for a payment."})
+		return page.Nothing(page.Empty{Title: "No test account", Text: "You have no role at a test account that can request a payment."})
 	}
 	f := page.Form{ID: "collect", Action: "/sim/collect", Submit: "Ask for the money", Wrong: refused.Wrong}
 	var numbers []page.Option

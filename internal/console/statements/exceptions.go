@@ -183,7 +183,7 @@ func (ps *Pages) exceptions(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Exceptions", Lead: "Where statements of providers and banks differ from our payments.", Filters: fields, Active: v.Narrowed(exceptionFilters...), Clear: exceptionsPage,
+	l := page.List{Title: "Exceptions", Lead: "Differences between the statements of providers and banks and our payments.", Filters: fields, Active: v.Narrowed(exceptionFilters...), Clear: exceptionsPage,
 		Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: exceptionsPage + "/fee", Text: "Book fees"}, page.Link{Href: exceptionsPage + "/suspend", Text: "Put into suspense"},
 			page.Link{Href: exceptionsPage + "/release", Text: "Move out of suspense"}, page.Link{Href: exceptionsPage + "/adopt", Text: "Put into a wallet"},
 			page.Link{Href: exceptionsPage + "/match-all", Text: "Match with payments"}, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
@@ -382,7 +382,7 @@ func (ps *Pages) care(v *console.Visit, e reconcile.Exception, wrong error) (par
 	}
 	note := page.Form{ID: "note", Action: here + "/note", Submit: "Save note", Fields: []page.Field{{Name: "note", Label: "Note", Value: v.Given("note", e.Note), Max: 500}}}
 	undo := page.Form{ID: "undo", Action: here + "/undo", Submit: "Undo match", Danger: true,
-		Fields: []page.Field{{Name: "reason", Label: "Why the line is not this payment", Value: v.Given("reason", ""), Max: 500, Required: true, Hint: "No money moves. No rule matches the two again."}}}
+		Fields: []page.Field{{Name: "reason", Label: "Reason why the line is not this payment", Value: v.Given("reason", ""), Max: 500, Required: true, Hint: "No money moves. No rule matches the two again."}}}
 	if wrong != nil && v.Route.Path == exceptionsPage+"/{id}/undo" {
 		undo = console.Faulty(undo, wrong)
 	} else if wrong != nil {

@@ -90,7 +90,7 @@ func (ps *Pages) statement(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Lines", Lead: "Lines that this file brought, or brought in a new version.", Empty: page.Empty{Title: "No lines", Text: "Earlier files have all lines of this one."}}
+	l := page.List{Title: "Lines", Lead: "Lines that this file brought, or brought in a new version.", Empty: page.Empty{Title: "No lines", Text: "All lines of this file are in earlier files."}}
 	lines = console.Keyed(v, &l, "after", lines, func(l reconcile.Line) string { return strconv.Itoa(l.Row) })
 	matches, err := ps.Reconcile.MatchesOf(v.Ctx, lines)
 	if err != nil {
@@ -120,7 +120,7 @@ func statementFacts(s reconcile.Statement) []page.Fact {
 	if s.Chains {
 		list = append(list, page.Fact{Name: "Opening balance", Value: page.Money(s.Opening)}, page.Fact{Name: "Closing balance", Value: page.Money(s.Closing)})
 	} else {
-		list = append(list, page.Fact{Name: "Balances", Value: page.Text("The file has no balances that follow from each other. It cannot show that a payment is missing.")})
+		list = append(list, page.Fact{Name: "Balances", Value: page.Text("The balances in the file do not follow from each other, so they cannot show whether a line is missing.")})
 	}
 	return append(list, page.Fact{Name: "Imported by", Value: page.Text(s.UploaderName)}, page.Fact{Name: "Imported", Value: page.Time(s.UploadedAt)}, page.Fact{Name: "Id", Value: page.Copyable(s.ID)})
 }

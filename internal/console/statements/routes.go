@@ -58,12 +58,12 @@ func (ps *Pages) resolutionForms() []approvals.Form {
 	one := approvals.Choices{changes.FieldException: ps.exceptionOptions("Choose an exception", "")}
 	return []approvals.Form{
 		ps.Approvals.Form(changes.KindWriteOff, "/exceptions/write-off", "Request the write-off",
-			"Ends exceptions without moving money, one or all of an account and kind up to an amount. Write off only what our books have already. Nobody who imported their lines approves it.", some),
-		ps.Approvals.Form(changes.KindBookFee, "/exceptions/fee", "Request the booking", "Books the fees that the statement has and our books have not, of one exception or of all of an account.", some),
+			"Closes exceptions without moving money: one, or all of an account and kind up to an amount. Use it only if our books are right already. People who imported the lines cannot approve it.", some),
+		ps.Approvals.Form(changes.KindBookFee, "/exceptions/fee", "Request the booking", "Books fees that the statement has and our books lack: of one exception, or of all of an account.", some),
 		ps.Approvals.Form(changes.KindSuspend, "/exceptions/suspend", "Request the move",
-			"Books the difference, of one exception or of all of an account and kind, against suspense. Our books then have what the statement has. A line that is matched later takes its money back out.", some),
+			"Books the difference against suspense, so that our books agree with the statement. It applies to one exception, or to all of an account and kind. If a line is matched later, its money leaves suspense again.", some),
 		ps.Approvals.Form(changes.KindRelease, "/exceptions/release", "Request the move",
-			"Moves money out of suspense: to the customer, to our earned fees, or to the costs of the provider or bank. What is missing in suspense is taken from there.",
+			"Moves money out of suspense: to the customer, to our earned fees, or to the costs of the provider or bank. If suspense has too little, the rest is taken from there.",
 			approvals.Choices{changes.FieldException: suspended, "source": ps.writtenSources, "kind": writtenKinds, "for": releaseSides}),
 		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Credits a wallet with money that arrived at a provider and belongs to none of our payments: one credit, or all of an account of the statements up to an amount.",
 			approvals.Choices{changes.FieldException: some[changes.FieldException], "source": ps.writtenSources}),

@@ -45,7 +45,7 @@ func (ps *Pages) asking(v *console.Visit, u uploaded, wrong error) (console.Answ
 	f := page.Form{ID: "statement", Action: base + "/new", Submit: "Read the file", Fields: []page.Field{
 		{Name: "source", Label: "Account of the statement", Options: options, Value: u.source},
 		{Name: "bank", Label: "New bank account", Value: u.bank, Max: 31, Hint: "For a bank account that has no statement yet: a short name such as gcb or ecobank-2."},
-		{Name: "mode", Label: "Money of a new bank account", Options: []page.Option{{Value: "live", Text: "Live"}, {Value: "test", Text: "Test"}}, Value: cmp.Or(u.mode, "live")},
+		{Name: "mode", Label: "Mode of a new bank account", Options: []page.Option{{Value: "live", Text: "Live"}, {Value: "test", Text: "Test"}}, Value: cmp.Or(u.mode, "live")},
 		{Name: "file", Label: "File (CSV or XLSX)", Type: "file", Required: true, Hint: "As it was downloaded. At most 20 MB and 100,000 rows."}}}
 	if wrong != nil {
 		f = console.Faulty(f, wrong)

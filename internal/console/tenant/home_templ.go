@@ -114,7 +114,7 @@ func homePage(v *console.Visit, h homeOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(h.pace.Rows) > 0 {
-				templ_7745c5c3_Err = page.Table("Today beside the last seven days", h.pace).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Table("Today and the last seven days", h.pace).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -321,7 +321,7 @@ func (ps *Pages) confirmForm(v *console.Visit, o order, amount string) page.Form
 		hidden("account_type", o.accountType), hidden("purpose", o.purpose), hidden("reference", o.reference), hidden("fee", o.fee), hidden("expected", o.expected), hidden("unnamed", o.unnamed), hidden("shown", ps.shownCode(v, o))}}
 	if o.differs() {
 		f.Danger = true
-		typed := page.Field{Name: "typed", Label: "Type the registered name to send it to this person", Max: 100, Required: true, Auto: "off", Hint: "It is not the name that you expected: " + o.expected + "."}
+		typed := page.Field{Name: "typed", Label: "Type the registered name to send it to this person", Max: 100, Required: true, Auto: "off", Hint: "The registered name differs from the name that you expected: " + o.expected + "."}
 		if text := v.R.PostFormValue("typed"); text != "" && !changes.SameName(text, o.name) {
 			typed.Wrong = "is not the registered name"
 		}

@@ -59,7 +59,7 @@ func (ps *Pages) days(v *console.Visit) (console.Answer, error) {
 			return page.Mark(page.Badge{Word: "Open"})
 		}),
 	}
-	l := page.List{Title: "Days", Lead: "Days close in their order, each signed by two people. Times are Accra's. " + waiting(last, ps.Books.Behind(last)), Filters: []page.Field{modeField(mode)}, Clear: "/ops/days",
+	l := page.List{Title: "Days", Lead: "Days are closed in order, each by two people. Times are in Accra's time zone (UTC). " + waiting(last, ps.Books.Behind(last)), Filters: []page.Field{modeField(mode)}, Clear: "/ops/days",
 		Actions: []page.Link{{Href: "/ops/days/month?" + query("mode", string(mode), "day", today.String()), Text: "This month"},
 			{Href: "/ops/days/month?" + query("mode", string(mode), "day", closing.DayOf(firstOfMonth(today).AddDate(0, 0, -1)).String()), Text: "Last month"}},
 		Grid: console.Grid(columns, lines, func(d dayLine) string { return dayPath(mode, d.day) })}

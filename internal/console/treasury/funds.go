@@ -274,7 +274,7 @@ func (ps *Pages) codes(v *console.Visit) (console.Answer, error) {
 	}
 	l := page.List{Title: "Accountant's codes", Lead: "Each account with the code that the journal writes for it, and its totals. An account without a code has its own name.",
 		Filters: []page.Field{modeField(mode), dateField("from", "From", p.First), dateField("to", "To", p.Last)}, Clear: "/ops/journal/codes", Active: v.Narrowed("from", "to"),
-		Grid: console.Grid(totalColumns, list, href), Empty: page.Empty{Title: "No accounts", Text: "Nothing was ever booked in this money."}}
+		Grid: console.Grid(totalColumns, list, href), Empty: page.Empty{Title: "No accounts", Text: "Nothing has been booked yet."}}
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 }
 
