@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"io"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -535,5 +538,38 @@ func TestProduction_onePersonAlone(t *testing.T) {
 		w.run(exitOK, "people", "disable", "yaa@example.com", "--reason", "x", flag)
 		w.run(exitOK, "people", "enable", "yaa@example.com", "--reason", "x", flag)
 		w.run(exitForbidden, "people", "disable", "ama@example.com", "--reason", "myself", flag)
+	})
+}
+
+// Only people of an account send its batches, and approve them. A token of the installation is refused before the file is read.
+func TestToken_sendsNoBatch(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		h := produce(w)
+		flag, _ := h.token(h.requester)
+		_, errs := w.run(exitForbidden, "batch", "send", id, "testdata/no-such-file.csv", "--reason", "salaries", flag)
+		if !strings.Contains(errs, "/app/"+id+"/batches") || !strings.Contains(errs, "payouts.request") {
+			t.Fatal(errs)
+		}
+		if list := w.list("batch", "list", id); len(list) != 0 {
+			t.Fatalf("%v", list)
+		}
+	})
+}
+
+// An owner has each permission that somebody at the installation can have. A command that an owner may not run with a token runs for
+// nobody, and must say so itself.
+func TestToken_runsEachCommand(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		h := produce(w)
+		flag, _ := h.token(h.joins("efua@example.com", roles.Owner))
+		for _, command := range slices.Backward(slices.Sorted(maps.Keys(frame.Needs))) { // so that the account is blocked last
+			var errs bytes.Buffer
+			Run(append(append(w.line(command, id), flag), w.flags...), io.Discard, &errs) // most of them find nothing to do
+			if strings.Contains(errs.String(), "does not have the permission") {
+				t.Errorf("makola %s: nobody can run it with a token: %s", command, errs.String())
+			}
+		}
 	})
 }

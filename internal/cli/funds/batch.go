@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/sheet"
 )
 
@@ -207,9 +208,18 @@ type batchSend struct {
 	Wait bool `name:"wait" help:"Wait until each row is paid or refused, and show the progress."`
 }
 
+// errSentByAccount refuses a personal token, which is of a person of the installation: no role there has payouts.request.
+func errSentByAccount(account string) error {
+	return problem.New(problem.Forbidden, "not_allowed", "Nothing was read: a personal token cannot send a batch, because no role of the installation has the permission "+
+		string(roles.RequestPayouts)+". Let a person of the account upload the file in the console at /app/"+account+"/batches. In an emergency: --break-glass --reason TEXT")
+}
+
 // Run reads the file and requests the batch. The same file again finds the batch that it made.
 func (c *batchSend) Run(e *frame.Env) error {
 	return opened(&c.Common, e, &c.Tenant, func(o *frame.Opened, a *changes.Changes) error {
+		if o.By.Machine == "" {
+			return errSentByAccount(c.Tenant)
+		}
 		b, known, err := c.read(e, o, a.Batches)
 		if err != nil {
 			return err
