@@ -65,6 +65,9 @@ func Open(t testing.TB, base string) *Tab {
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(allocator)
 	t.Cleanup(closeTab)
+	if err := chromedp.Run(ctx); err != nil { // outside the bound, so that the browser outlives it and a failure can show the page
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, browserTime)
 	t.Cleanup(cancel)
 	b := &Tab{t: t, ctx: ctx, base: base}
@@ -145,11 +148,12 @@ func (b *Tab) Obeys() {
 	}
 }
 
-// Click clicks in the middle of an element as a mouse does, once it is there.
+// Click clicks in the middle of an element as a mouse does, once it is there and the page is loaded, since an earlier click can be lost. Of
+// text that wraps it clicks in the first line: the middle of all lines may be beside the text.
 func (b *Tab) Click(selector string) {
 	b.t.Helper()
-	const middle = `(q => { const e = document.querySelector(q); if (!e || !e.checkVisibility()) return null;
-		e.scrollIntoView({block: "center", behavior: "instant"}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })(%s)`
+	const middle = `(q => { const e = document.querySelector(q); if (!e || !e.checkVisibility() || document.readyState !== "complete") return null;
+		e.scrollIntoView({block: "center", behavior: "instant"}); const r = e.getClientRects()[0]; return [r.x + r.width / 2, r.y + r.height / 2]; })(%s)`
 	var at []float64
 	b.until(selector, func() bool {
 		at = nil
