@@ -31,13 +31,20 @@ func (v *Visit) Part(id string, seconds int, body templ.Component) (templ.Compon
 	return p.body, nil
 }
 
-// giveLive answers the request of a part that reloads itself.
+// giveLive answers the request of a part that reloads itself. A part that the page no longer has makes the browser load the whole
+// page again, which then shows how the work ended.
 func (v *Visit) giveLive(id string) {
 	for _, p := range v.live {
-		if p.id == id && p.seen != v.R.URL.Query().Get("seen") {
-			v.give(Answer{Part: p.body})
+		if p.id != id {
+			continue
+		}
+		if p.seen == v.R.URL.Query().Get("seen") {
+			v.give(Answer{Same: true})
 			return
 		}
+		v.give(Answer{Part: p.body})
+		return
 	}
+	v.W.Header().Set("HX-Refresh", "true")
 	v.give(Answer{Same: true})
 }
