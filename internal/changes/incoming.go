@@ -55,8 +55,8 @@ func (a *Changes) incomingKinds() []Kind {
 	}
 	return []Kind{
 		written(a, KindAssignNumber, "Number for texts from handsets", rule, assign).by(a.lookNumber("Give %s to %s"), tenantField, numberField, keywordField,
-			Field{Name: "answers", Label: "Answer STOP and START", Hint: "An answer costs the account a text. On when absent.", Options: onOff, Max: 3}),
-		written(a, KindReleaseNumber, "Release of a number for texts", rule, release).by(a.lookNumber("Take %s from %s"), tenantField, numberField, keywordField),
+			Field{Name: "answers", Label: "Answer STOP and START", Hint: "An answer costs the account a text. On when absent.", Options: onOff, Max: 3}).showing(a.checkNumber),
+		written(a, KindReleaseNumber, "Release of a number for texts", rule, release).by(a.lookNumber("Take %s from %s"), tenantField, numberField, keywordField).showing(a.checkNumber),
 	}
 }
 
@@ -74,4 +74,36 @@ func (a *Changes) lookNumber(sentence string) func(ctx context.Context, o Order)
 		return Draft{Tenant: t.ID, Sentence: fmt.Sprintf(sentence, "the number "+n.Text(), title),
 			Payload: number{t.ID, t.Name, string(t.Mode), n.Number, n.Keyword, n.Answers}}, err
 	}
+}
+
+// checkNumber returns the number with its keyword, and the other assignments of the same number.
+func (a *Changes) checkNumber(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[number](r)
+	if err != nil {
+		return nil, err
+	}
+	list := []Fact{{Name: "Number", Value: p.Number}, {Name: "Texts", Value: textsOf(p.Keyword)}}
+	all, err := a.Inbox.Numbers(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range all {
+		if string(n.Mode) != p.Mode || n.Number != p.Number || n.Keyword == p.Keyword {
+			continue
+		}
+		t, err := a.Tenants.Get(ctx, n.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Fact{Name: "Also of the number", Value: textsOf(n.Keyword) + ": " + t.Name, Of: ofAccount(t.ID)})
+	}
+	return list, nil
+}
+
+// textsOf describes the texts that a keyword selects.
+func textsOf(keyword string) string {
+	if keyword == "" {
+		return "all without another keyword"
+	}
+	return "those that begin with " + keyword
 }

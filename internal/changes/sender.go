@@ -130,7 +130,7 @@ func (a *Changes) classKind() Kind {
 		}
 		return []audit.Change{{What: "class of sender ID " + p.Name, Before: p.Before, After: p.After}}, err
 	}).by(a.lookClass, Field{Name: "sender", Label: "Sender ID", Hint: "The id of the sender ID.", Max: 64, Required: true},
-		Field{Name: "class", Label: "Class", Hint: "Promotional texts go out in the hours of MAKOLA_SMS_PROMOTIONAL_HOURS alone.", Options: []string{string(senderid.Transactional), string(senderid.Promotional)}, Max: 13, Required: true})
+		Field{Name: "class", Label: "Class", Hint: "Promotional texts are sent only in the hours of MAKOLA_SMS_PROMOTIONAL_HOURS.", Options: []string{string(senderid.Transactional), string(senderid.Promotional)}, Max: 13, Required: true}).showing(checkClass)
 }
 
 // checkSender returns the purpose of a sender ID, and warns of a similar name of another account.
@@ -151,4 +151,10 @@ func (a *Changes) checkSender(ctx context.Context, r Request) ([]Fact, error) {
 		list = append(list, warning("The name is like "+near+"."))
 	}
 	return list, nil
+}
+
+// checkClass returns the class of a sender ID before and after.
+func checkClass(_ context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[classed](r)
+	return append([]Fact{{Name: "Sender ID", Value: p.Name}}, becomes("Class", p.Before, p.After)...), err
 }
