@@ -13,7 +13,7 @@ import (
 func TestCredentialFlags_areRefusedInProduction(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"metrics-token", "mtn-collection-key", "mtn-collection-api-key", "mtn-disbursement-key", "mtn-disbursement-api-key",
-		"hubtel-client-secret", "hubtel-sms-client-secret", "arkesel-api-key", "paystack-secret-key", "smpp-password", "proxy"} {
+		"hubtel-client-secret", "hubtel-sms-client-secret", "arkesel-api-key", "paystack-secret-key", "pawapay-token", "smpp-password", "proxy"} {
 		variable := "MAKOLA_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 		value := "hunter2"
 		if flag == "proxy" {
@@ -48,8 +48,8 @@ func TestCredentialFlags_areAllRefused(t *testing.T) {
 				n++
 			}
 		}
-		if n != 11 {
-			t.Errorf("%d settings are credentials, 11 are tested", n)
+		if n != 12 {
+			t.Errorf("%d settings are credentials, 12 are tested", n)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func TestComplete_line(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][]string{
 		"payouts f":                   {"find"},
-		"payouts re":                  {"references", "resolve"},
+		"payouts re":                  {"references", "refund", "resolve"},
 		"payouts list x --stat":       {"--status"},
 		"payouts list x --status s":   {"success", "submitted"},
 		"payouts list x --status ":    {"success", "submitted", "pending", "failed", "invalid", "declined"},

@@ -71,7 +71,7 @@ func TestMigrateCopy_readsTheSame(t *testing.T) {
 	if _, said := bare.run(exitOK, "migrate", "copy", "--data", folder, "--to", url); !strings.Contains(said, "moved already") {
 		t.Errorf("the move again says %s", said)
 	}
-	if _, said := bare.run(exitForbidden, "migrate", "copy", "--data", folder, "--to", url, "--abandon"); !strings.Contains(said, "not abandoned any more") {
+	if _, said := bare.run(exitForbidden, "migrate", "copy", "--data", folder, "--to", url, "--abandon"); !strings.Contains(said, "can no longer be abandoned") {
 		t.Errorf("abandoning it says %s", said)
 	}
 }
