@@ -21,7 +21,7 @@ func work() []Alert {
 			says("`makola_periodic_seconds` above 1800, greatest of all nodes", "{{ $labels.work }}: periodic work has not ended for half an hour. Look for it in the log.", "jobs-overdue").
 			playing([]string{series(`makola_periodic_seconds{work="check"}`, 1801)}, []string{series(`makola_periodic_seconds{work="check"}`, 1800)}),
 		above("MakolaNoticesWait", "makola_notices_waiting_seconds", "", "channel", 900).ticket().
-			says("`makola_notices_waiting_seconds` of a channel above 900", "{{ $labels.channel }}: notices are not delivered, and people learn of nothing. Run makola doctor and read the server's log.", "notices-wait").
+			says("`makola_notices_waiting_seconds` of a channel above 900", "{{ $labels.channel }}: notices are not delivered to anybody. Run makola doctor and read the server's log.", "notices-wait").
 			playing([]string{series(`makola_notices_waiting_seconds{channel="email"}`, 901)}, []string{series(`makola_notices_waiting_seconds{channel="email"}`, 900)}),
 		above("MakolaNoticesRefused", "makola_notices_failed", "", "channel", 0).ticket().
 			says("`makola_notices_failed` of a channel > 0", "{{ $labels.channel }}: notices were refused or given up. Look in the log for the reason, such as an address that does not exist.", "notices-wait").
@@ -46,7 +46,7 @@ func messages() []Alert {
 			says("`makola_sms_binds_down` > 0 for 2 minutes", "{{ $labels.mode }}: a bind with an operator is down. Run makola providers list, then check the log for the refused bind.", "messages-wait").
 			playing([]string{series(`makola_sms_binds_down{mode="live"}`, 1)}, []string{series(`makola_sms_binds_down{mode="live"}`, 0)}),
 		above("MakolaReceiptsUnmatched", "makola_sms_receipts_unmatched", "", "", 100).lasting("10m").ticket().
-			says("`makola_sms_receipts_unmatched` above 100 for 10 minutes", "Receipts match no message; delivered messages stay submitted. Run makola providers list for the ids.", "receipts-unmatched"),
+			says("`makola_sms_receipts_unmatched` above 100 for 10 minutes", "Delivery receipts match no message; delivered messages stay submitted. Compare the ids in makola providers list.", "receipts-unmatched"),
 		above("MakolaRangeClosed", "makola_otp_taps_closed", "", "", 0).ticket().
 			says("`makola_otp_taps_closed` > 0", "One-time passwords of a customer to a range of numbers are refused, because too few were verified. Run makola otp ranges.", "otp-range-closed"),
 	}

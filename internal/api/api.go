@@ -115,9 +115,9 @@ type Deps struct {
 	// Stopped returns an error while the clock of this node is wrong. Requests that change something are then
 	// refused. If it is nil, the clock is never wrong.
 	Stopped func() error
-	// Observe is called at the end of every request; It may be nil. It must not block.
+	// Observe is called at the end of every request. It may be nil. It must not block.
 	Observe func(Seen)
-	// Refused is called at the end of every refused or failed request under /api/v1; It may be nil. It must not
+	// Refused is called at the end of every refused or failed request under /api/v1. It may be nil. It must not
 	// block.
 	Refused func(requestlog.Request)
 }

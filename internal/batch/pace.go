@@ -15,8 +15,8 @@ const (
 	mostPause = 250 * time.Millisecond
 )
 
-// pace sets the number of rows of the next set by the time that the last one took. All batches of a node share it. It is safe for
-// concurrent use.
+// pace chooses the size of the next set of rows from the duration of the last set. All batches of a node share it. It
+// is safe for concurrent use.
 type pace struct {
 	time time.Duration // of a set; 0: sets have most rows, without pauses
 	most int           // rows

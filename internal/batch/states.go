@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Status is the stored state of a batch. Stored; never renamed.
+// Status is the state of a batch. The database stores these names, so they never change.
 type Status string
 
 // The states.

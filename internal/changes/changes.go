@@ -309,7 +309,7 @@ func (a *Changes) after(ctx context.Context, request Request, err error) (Reques
 // refusals are the kinds of problems by which a domain refuses a request for good.
 var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidden, problem.InsufficientFunds, problem.InsufficientCredits, problem.Duplicate, problem.Refused, problem.Gone}
 
-// check returns the facts that Check of the kind finds now.
+// check returns the facts that the kind's Check finds now, and the facts about the account.
 func (a *Changes) check(ctx context.Context, k Kind, r Request) (f Facts, err error) {
 	f.At = a.Store.now()
 	if k.Check != nil {

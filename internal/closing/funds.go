@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// Side is the side of an account in the comparison.
+// Side is the side of an account in the comparison of money owed to customers and money held for us.
 type Side string
 
 // The sides. Own accounts are on neither side: they explain a surplus or a shortfall.

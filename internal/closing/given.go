@@ -170,7 +170,7 @@ func (b *Books) AddException(tx *db.Tx, asset ledger.Asset, day Day, x Exception
 		return err
 	}
 	if n >= mostExceptions {
-		return problem.Field("day", "has as many exceptions as a day can have")
+		return problem.Field("day", "already has the maximum number of exceptions")
 	}
 	tx.Defer(insertException, 1, x.ID, asset, int64(day), x.Account, int64(x.Amount), x.Text, x.Actor, b.clock.Now())
 	return nil

@@ -95,7 +95,8 @@ var (
 	errNoKey  = errors.New("the master key is neither hexadecimal nor base64")
 )
 
-// Sealer returns the sealer for one use, which label names. It returns nil without a master key.
+// Sealer returns the sealer of the purpose that label names, such as webhook secrets. It returns nil without a master
+// key.
 func (s Secret) Sealer(label string) *Sealer {
 	if s.Empty() {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Machine is the Sponsor of people that a command without a person invited or reset.
+// Machine is the Sponsor of a person who was invited or reset by a command without a signed-in person.
 const Machine = "machine"
 
 // Invitation has the token of a link and the code that is needed with the link to choose a password. It also has the

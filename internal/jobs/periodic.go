@@ -53,8 +53,9 @@ func (r *runner) plantPeriodics(ctx context.Context) error {
 	return nil
 }
 
-// clamp limits how far in the future a row is due. The row may have been planned before the clock was set back. A
-// periodic row may have been planned when its pause was longer. The job then waits no longer than when it was added.
+// clamp moves the due time of a row nearer if it is too far in the future. The clock may have been set back since the
+// row was planned. Then the row's wait starts again now. The interval of periodic work may have become shorter. Then
+// the row is due after the new interval at the latest.
 func (r *runner) clamp(planned *row) {
 	if ahead := db.FromMicros(planned.created).Sub(r.clock.Now()); ahead > clock.Skew {
 		planned.RunAt = planned.RunAt.Add(-ahead)

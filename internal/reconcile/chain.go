@@ -151,7 +151,7 @@ func (r *reader) span(l Line) {
 	}
 }
 
-// candidates are the readings that are possible before any row is read.
+// candidates returns the possible interpretations of the file before any row is read.
 func (r *reader) candidates() (list []*candidate) {
 	signs := []Sign{SignIn, SignOut, SignBalance}
 	if r.Sign != "" && r.Sign != SignColumns {

@@ -72,9 +72,11 @@ func (m *matcher) own(ctx context.Context, w *set, l Line) (matched bool, err er
 // minMention is how many characters a reference has at least to count in a narrative.
 const minMention = 6
 
-// ownOf chooses the movement that a line is: the only one that the narrative names, or the only one of its amount if no other line could
-// be it. The list has the account, direction, amount and time of the line. Anybody may pay into a bank account and write the narrative, so
-// a credit at a bank needs both: one movement of its amount, and its reference. The narrative of a debit is ours.
+// ownOf returns the movement in list that the line records. Every movement in list has the line's account, direction
+// and amount, and a time near the line's. ownOf chooses the only movement whose reference is in the narrative.
+// Without a reference it chooses the only movement in list, if no other line has its amount. A credit at a bank needs
+// both conditions, because anybody can pay into the account and write any narrative. We write the narrative of a
+// debit ourselves.
 func ownOf(l Line, list []ownMovement, alike int, bank bool) (o ownMovement, is bool) {
 	var named []ownMovement
 	for _, one := range list {

@@ -167,7 +167,7 @@ func (r *reader) noHeading(alike *sheet.Raw) error {
 	case r.saved && alike != nil:
 		return problem.Field("file", fmt.Sprintf("row %d: the headings are not those of the files before: %s", alike.Line, r.changed(headingsOf(alike.Cells))))
 	case r.saved:
-		return problem.Field("file", "has no heading such as the files before")
+		return problem.Field("file", "has no row with the headings of earlier files")
 	case alike == nil:
 		return problem.Field("file", "has no heading in its first 50 rows")
 	}

@@ -130,7 +130,7 @@ func (p *Probe) GiveBack(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		t.log.Warn("circuit breaker probe released", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
+		t.log.Warn("failed to release circuit breaker probe", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
 	}
 	t.wakePublisher() // the row may have been written meanwhile, with the probe
 }

@@ -116,8 +116,8 @@ func sizes(e Encoding) (alone, part int) {
 	}
 }
 
-// appendCharacter adds the octets of a character, which must stay together; none where the encoding has
-// not got it.
+// appendCharacter appends the octets of a character. They must not be split across two segments. It appends nothing
+// if the encoding lacks the character.
 func appendCharacter(octets []byte, r rune, e Encoding) []byte {
 	switch e {
 	case GSM7:

@@ -10,7 +10,7 @@ import (
 
 // Senders holds the commands of makola senders.
 type Senders struct {
-	List    sendersList    `cmd:"" help:"List sender IDs in review, or all of one account. The column near shows a similar reserved name."`
+	List    sendersList    `cmd:"" help:"List sender IDs in review, or all of one account. A reserved name that looks similar is in column NEAR."`
 	Create  sendersCreate  `cmd:"" help:"Create an approved sender ID, such as one that an account brings with its id."`
 	Approve sendersApprove `cmd:"" help:"Approve a sender ID. Servers follow within a second."`
 	Reject  sendersReject  `cmd:"" help:"Reject a sender ID. The customer sees the reason."`
@@ -70,7 +70,7 @@ type sendersCreate struct {
 	frame.Writing
 	Tenant string `name:"account" aliases:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the account."`
 	Name   string `name:"name" required:"" help:"Sender that recipients see, at most 11 characters."`
-	ID     string `name:"id" placeholder:"UUID" help:"Id for the account's programs. Default: a generated id."`
+	ID     string `name:"id" placeholder:"UUID" help:"Id of the new sender ID in the interface. Default: a generated id."`
 	Desc   string `name:"desc" placeholder:"TEXT" help:"Purpose of the sender ID."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log, such as the documents you checked."`
 }

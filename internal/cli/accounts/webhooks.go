@@ -107,7 +107,7 @@ type webhooksReplay struct {
 	frame.Common
 	frame.Writing
 	Tenant string        `name:"account" aliases:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the account."`
-	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered events are sent again, and pending ones at once."`
+	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events (webhook-id). Delivered events are sent again. Pending events are sent at once."`
 	Failed bool          `name:"failed" help:"Replay all failed events."`
 	Since  time.Duration `name:"since" default:"24h" placeholder:"DURATION" help:"With --failed: events that failed within this period."`
 	Limit  frame.Count   `name:"limit" default:"1000" help:"With --failed: maximum number of events, oldest first."`

@@ -28,7 +28,7 @@ func (ps *Pages) Routes(base string) []console.Route {
 	}
 }
 
-// PolicyRoutes are the policy of a site.
+// PolicyRoutes returns the routes of a site's page about the approval policy.
 func (ps *Pages) PolicyRoutes(base string, more ...console.Input) []console.Route {
 	inputs := append([]console.Input{{Name: "id", Max: 36}, {Name: "kind", Max: 40}, {Name: "amount", Max: 20}, {Name: "approvers", Max: 2}, {Name: "checkers", Max: 2}, {Name: "reason", Max: 500}}, more...)
 	return []console.Route{{Method: http.MethodGet, Path: base + "/policy", Permission: roles.ReadChanges, Handle: ps.policyPage},

@@ -97,7 +97,7 @@ func firstRows(r batch.Received) string {
 func rememberedNote(old batch.Remembered) templ.Component {
 	day := old.At.UTC().Format("2 Jan 2006")
 	if old.Same() {
-		return page.Note(page.Plain, "Columns of an earlier file", "The headings are those of the file of "+day+". Its columns are filled in: compare them with the rows.")
+		return page.Note(page.Plain, "Columns of an earlier file", "The headings match the file of "+day+". The same columns are chosen below. Check them against the rows.")
 	}
 	var texts []string
 	if len(old.New) > 0 {

@@ -113,7 +113,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 			}
 		}
 		if v.Can(roles.ReadChecks) {
-			templ_7745c5c3_Err = page.Figure("Book faults", page.Count(o.faults()), "/ops/checks", "View book checks").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Figure("Faults in the books", page.Count(o.faults()), "/ops/checks", "View book checks").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -31,7 +31,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 					{Name: "member", Label: "Holder", Value: v.Given("member", ""), Options: members, Hint: "Choose the person who will use the key. They cannot approve its payouts."},
 					{Name: "label", Label: "Label", Value: v.Given("label", ""), Max: 80, Hint: "Enter a program or a place, such as Accounts server, not a person."},
 					{Name: "days", Label: "Lifetime (days)", Value: v.Given("days", ""), Max: 4, Hint: "Leave empty for no expiry."},
-					{Name: "daily", Label: "Daily limit (GHS)", Value: v.Given("daily", ""), Max: 20, Hint: "Leave empty for the full balance."}}, err
+					{Name: "daily", Label: "Daily limit (GHS)", Value: v.Given("daily", ""), Max: 20, Hint: "Leave empty for no daily limit."}}, err
 			},
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, err := v.Subject()
@@ -79,7 +79,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				if k.Daily > 0 {
 					usual = k.Daily.String()
 				}
-				return []page.Field{{Name: "daily", Label: "Daily limit (GHS)", Value: v.Given("daily", usual), Max: 20, Hint: "Leave empty for the full balance."}}, err
+				return []page.Field{{Name: "daily", Label: "Daily limit (GHS)", Value: v.Given("daily", usual), Max: 20, Hint: "Leave empty for no daily limit."}}, err
 			},
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, k, err := ps.keyOfPage(v)

@@ -142,7 +142,7 @@ func (ps *Pages) payoutForm(v *console.Visit, o order) (page.Form, error) {
 		{Name: "amount", Label: "Amount (GHS)", Value: o.amount, Max: 20, Required: true, Hint: "Enter an amount such as 1250.00. You confirm it on the next page."},
 		{Name: "name", Label: "Name of the payee", Value: o.name, Max: 100, Hint: "Enter the name that you expect. It is compared with the registered name."},
 		{Name: "account_type", Label: "MTN wallet type", Value: o.accountType, Options: []page.Option{{Text: "Unknown"}, {Value: book.AccountSubscriber, Text: "Personal"}, {Value: book.AccountAgent, Text: "Agent"}}},
-		{Name: "purpose", Label: "Purpose", Value: o.purpose, Max: 64, Hint: "Enter what it is for. The approver sees it, and the payee may."},
+		{Name: "purpose", Label: "Purpose", Value: o.purpose, Max: 64, Hint: "Enter the reason for the payout, such as November salary. The approver sees this text. The payee may see it too."},
 		{Name: "reference", Label: "Your reference", Value: o.reference, Max: 36, Hint: "Enter 12 to 36 letters, digits, dots, dashes or underscores, such as INV-2026-00417. Leave empty for a generated reference."},
 	}}, nil
 }
@@ -321,7 +321,7 @@ func (ps *Pages) confirmForm(v *console.Visit, o order, amount string) page.Form
 		hidden("account_type", o.accountType), hidden("purpose", o.purpose), hidden("reference", o.reference), hidden("fee", o.fee), hidden("expected", o.expected), hidden("unnamed", o.unnamed), hidden("shown", ps.shownCode(v, o))}}
 	if o.differs() {
 		f.Danger = true
-		typed := page.Field{Name: "typed", Label: "Type the registered name to send it to this person", Max: 100, Required: true, Auto: "off", Hint: "The registered name differs from the name that you expected: " + o.expected + "."}
+		typed := page.Field{Name: "typed", Label: "Type the registered name to confirm the payee", Max: 100, Required: true, Auto: "off", Hint: "The registered name differs from the name that you expected: " + o.expected + "."}
 		if text := v.R.PostFormValue("typed"); text != "" && !changes.SameName(text, o.name) {
 			typed.Wrong = "is not the registered name"
 		}

@@ -27,8 +27,8 @@ type UnmatchedReceipts struct {
 	Receipts int64 // at most MostUnmatched
 	Since    time.Time
 	ID       string // the operator's id of one of the receipts
-	// Base is set if a message that waits for a receipt has the same number and, in the other base, the same id. It
-	// is then the base of ID, and Answered is the message's id.
+	// Base is the number base of ID, decimal or hexadecimal. It is set only if a waiting message to the same phone
+	// number has the same id in the other base. Answered is then the id of that message.
 	Base     string
 	Answered string
 }

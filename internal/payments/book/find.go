@@ -64,7 +64,8 @@ func asNumber(is bool) int64 {
 
 const countStuck = `SELECT count(*), CAST(COALESCE(sum(amount), 0) AS BIGINT) FROM (SELECT amount FROM payments WHERE escalated_at IS NOT NULL` + ofOwner + ` LIMIT $3) AS few`
 
-// CountStuck counts the payments of StuckPage and sums their amounts, up to most payments.
+// CountStuck returns the number of payments of StuckPage and the sum of their amounts. It counts at most the number
+// of payments in most.
 func (rd *Reader) CountStuck(ctx context.Context, f StuckFilter, most int) (n int, sum money.Pesewas, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(countStuck, []any{f.Owner, asNumber(f.Ownerless), int64(most)}, &n, &sum)

@@ -197,7 +197,7 @@ func accepted(a provider.Answer, documented func(*provider.Outcome) bool, took f
 	return o
 }
 
-// queued reads a transfer that Paystack took.
+// queued reads the transfer in the answer to a transfer request.
 func queued(a provider.Answer, e envelope, reference string) provider.Outcome {
 	var t transfer
 	if json.Unmarshal(e.Data, &t) != nil {
