@@ -60,7 +60,7 @@ func TestAlike_approvedOneByOne(t *testing.T) {
 		b.as(approver)
 		stranger := b.want(http.StatusOK, "/ops/acts/"+ids[3]).hidden(t, "digest")
 		done := b.post(http.StatusOK, "/ops/acts/alike", "kind", "wallet.fund", "tenant", shop.ID, "shown", shown+" "+ids[3]+"="+stranger+" "+ids[2]+"=0")
-		for _, text := range []string{"2 of 5 requests approved", "withdrawn already", "another kind or about another account", "Withdrawn", "Not approved"} {
+		for _, text := range []string{"2 of 5 requests approved", "withdrawn already", "another kind, or about another account", "Withdrawn", "Not approved"} {
 			if !strings.Contains(done.text, text) {
 				t.Errorf("the page lacks %q: %s", text, done.text)
 			}

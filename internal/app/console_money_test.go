@@ -95,7 +95,7 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.want(http.StatusOK, "/ops/float", "collection", "disbursement", "GHS 456.00", "unassigned", "GHS 123.00")
+	b.want(http.StatusOK, "/ops/float", "Collection", "Disbursement", "GHS 456.00", "Unassigned", "GHS 123.00")
 	request := b.ordered("/ops/float/add", "provider", "mtn", "mode", "live", "way", "in", "amount", "1", "reference", "slip 1")
 	if p := b.get(request); !strings.Contains(p.text, "Failed") && !strings.Contains(p.text, "Waits") || held() != 900_000 {
 		t.Errorf("the same slip again: %s", p.text)

@@ -108,7 +108,7 @@ func TestKeptForm_isRefusedElsewhere(t *testing.T) {
 		t.Helper()
 		b.clock.Advance(time.Minute) // for a code that was not used
 		p := b.post(http.StatusGone, "/account/step-up", "code", b.codeNow(who.Key), "back", back, "kept", kept)
-		if !strings.Contains(p.text, "cannot be used any more") || strings.Contains(p.text, "Sons") {
+		if !strings.Contains(p.text, "can no longer be used") || strings.Contains(p.text, "Sons") {
 			t.Errorf("%s: %s", what, p.text)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 var refundFields = []Field{tenantField,
-	{Name: "collection", Label: "Collection", Hint: "The id of the collection, or its reference.", Max: 64, Required: true},
+	{Name: "collection", Label: "Collection", Hint: "Reference of the collection, or its id.", Max: 64, Required: true},
 	{Name: "amount", Label: "Amount (GHS)", Hint: "All that is left of the collection when absent.", Max: 20}}
 
 // fieldFee is the fee that the requester saw.
