@@ -1,3 +1,5 @@
+//go:build !race
+
 package app_test
 
 import (
@@ -5,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -147,26 +148,4 @@ func (g *grown) once(path string) time.Duration { return best(1, func() { g.visi
 // timed is the best time of so many runs of a command.
 func (g *grown) timed(runs int, args ...string) time.Duration {
 	return best(runs, func() { g.where.command(g.b, args...) })
-}
-
-func best(n int, once func()) time.Duration {
-	took := timesOf(n, once)
-	return took[0]
-}
-
-func median(n int, once func()) time.Duration {
-	took := timesOf(n, once)
-	return took[n/2]
-}
-
-// timesOf runs something so often, and sorts the times.
-func timesOf(n int, once func()) []time.Duration {
-	took := make([]time.Duration, n)
-	for i := range took {
-		begun := time.Now()
-		once()
-		took[i] = time.Since(begun)
-	}
-	slices.Sort(took)
-	return took
 }

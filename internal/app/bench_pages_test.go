@@ -7,6 +7,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -134,4 +135,26 @@ func (v *visitor) get(path string) {
 	if err != nil || answer.StatusCode != http.StatusOK {
 		v.b.Fatalf("%s: %d, %v: %.300s", path, answer.StatusCode, err, text)
 	}
+}
+
+func best(n int, once func()) time.Duration {
+	took := timesOf(n, once)
+	return took[0]
+}
+
+func median(n int, once func()) time.Duration {
+	took := timesOf(n, once)
+	return took[n/2]
+}
+
+// timesOf runs something so often, and sorts the times.
+func timesOf(n int, once func()) []time.Duration {
+	took := make([]time.Duration, n)
+	for i := range took {
+		begun := time.Now()
+		once()
+		took[i] = time.Since(begun)
+	}
+	slices.Sort(took)
+	return took
 }
