@@ -11,14 +11,15 @@ import (
 )
 
 // A job sums each hour of money once, some time after its end. Reports of a period then read the sums of its whole hours, and transfers only
-// at its ends. A transfer that is posted into an hour long after its time takes the sums back to that hour, so that the job sums it again.
+// at its ends. A transfer that is posted into a summed hour takes the sums back to that hour, so that the job sums it again. That is one that
+// is posted long after its time, or after the clock was set back.
 
 const (
 	// SumEvery is the pause between two runs of the job that sums hours, and sumFor how long one run lasts.
 	SumEvery = time.Minute
 	sumFor   = 2 * time.Second
-	// lateAfter is how old a transfer is that takes the sums back. The job sums an hour Overlap after its end, so that transfers in between are
-	// committed by then.
+	// lateAfter is how old a transfer is that also fails a sum in progress. The job sums an hour Overlap after its end, so that younger
+	// transfers are committed by then.
 	lateAfter = Overlap / 2
 
 	hourLong = int64(time.Hour / time.Microsecond)
@@ -32,6 +33,7 @@ const (
 	sqlHoursState  = `SELECT version, summed_to FROM ledger_hours_state WHERE one = 1`
 	sqlHoursSummed = `UPDATE ledger_hours_state SET version = version + 1, summed_to = $2 WHERE one = 1 AND version = $1`
 	sqlHoursBack   = `UPDATE ledger_hours_state SET version = version + 1, summed_to = CASE WHEN summed_to > $1 THEN $1 ELSE summed_to END WHERE one = 1`
+	sqlHoursAhead  = `UPDATE ledger_hours_state SET version = version + 1, summed_to = $1 WHERE one = 1 AND summed_to > $1`
 	sqlHoursDrop   = `DELETE FROM ledger_hours WHERE asset IN ('GHS', 'TEST_GHS') AND at >= $1`
 	sqlNextHour    = `SELECT COALESCE(min(at), $2) FROM ledger_hours WHERE asset IN ('GHS', 'TEST_GHS') AND at >= $1`
 	sqlNextAt      = `SELECT at FROM transfers WHERE at >= $1 ORDER BY at LIMIT 1`
@@ -84,7 +86,11 @@ func (l *Ledger) SumHours(ctx context.Context) error {
 
 // sumHour sums the next hour that has transfers, and reports whether there was none.
 func (l *Ledger) sumHour(ctx context.Context) (whole bool, err error) {
-	ended := hourOf(db.Micros(l.clock.Now().Add(-Overlap)))
+	before := l.clock.Ago(Overlap)
+	if before.IsZero() {
+		return true, nil // the clock was set lately: transfers of an hour that ended by it may not be committed
+	}
+	ended := hourOf(db.Micros(before))
 	var h hours
 	var known bool
 	var rows []hourRow
@@ -135,15 +141,17 @@ func sumsOfHour(tx *db.Tx, hour int64, stored bool) (rows []hourRow, err error) 
 	return rows, nil
 }
 
-// takeHoursBack lets the job sum an hour again into which a late transfer is posted.
+// takeHoursBack lets the job sum an hour again into which a transfer is posted after it was summed.
 func (p *Page) takeHoursBack() {
 	oldest := hourOf(db.Micros(p.ledger.clock.Now().Add(-lateAfter)))
-	late := oldest
+	first := hourOf(p.transfers[0].at)
 	for _, t := range p.transfers {
-		late = min(late, hourOf(t.at))
+		first = min(first, hourOf(t.at))
 	}
-	if late < oldest {
-		p.tx.Defer(sqlHoursBack, -1, late)
+	if first < oldest {
+		p.tx.Defer(sqlHoursBack, -1, first)
+	} else {
+		p.tx.Defer(sqlHoursAhead, -1, first)
 	}
 }
 

@@ -172,6 +172,31 @@ func TestHours_sameAsTransfers(t *testing.T) {
 	})
 }
 
+// A clock that is set back posts into hours that were summed, and one that is set forward ends no hour early.
+func TestHours_clockSteps(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newHourly(t, d)
+		f.sum()
+		f.clock.Set(-5 * time.Hour)
+		f.add(ledger.Funding, ledger.Wallet("ama"), f.clock.Now())
+		back := f.periods()
+		sound(t, f.Ledger)
+		f.clock.Advance(20 * time.Minute)
+		f.sum()
+		f.same("set back", back)
+		at := f.clock.Now() // of a transfer that commits after the step
+		f.clock.Set(5 * time.Hour)
+		f.sum()
+		f.add(ledger.Funding, ledger.Wallet("ama"), at)
+		sound(t, f.Ledger)
+		f.clock.Advance(20 * time.Minute)
+		late := f.periods()
+		f.sum()
+		f.same("set forward", late)
+		sound(t, f.Ledger)
+	})
+}
+
 // A check finds sums that are not those of the transfers, and counting again mends them.
 func TestHours_checkFindsWrongSums(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
