@@ -2,15 +2,13 @@ package mtnmomo
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/providertest"
 )
 
 // recorded is an answer as MTN documents it, with its source, its date and its meaning. The simulator is tested with
@@ -29,28 +27,7 @@ type recorded struct {
 
 // TestSamples_readAsDocumented checks that every documented sample is read as MTN describes it.
 func TestSamples_readAsDocumented(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no samples: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all []recorded
-		if err := json.Unmarshal(text, &all); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		for _, r := range all {
-			t.Run(filepath.Base(file)+"/"+r.Name, func(t *testing.T) {
-				if _, err := time.Parse(time.DateOnly, r.Date); err != nil || r.Source == "" {
-					t.Errorf("source %q of %q", r.Source, r.Date)
-				}
-				r.check(t)
-			})
-		}
-	}
+	providertest.EachRecorded(t, func(r recorded) (name, source, date string) { return r.Name, r.Source, r.Date }, recorded.check)
 }
 
 func (r recorded) check(t *testing.T) {

@@ -3,14 +3,12 @@ package pawapay
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/providertest"
 )
 
 // recorded is an answer or callback of pawaPay, with where and when that was read, the grade of that source, and what it means.
@@ -34,28 +32,7 @@ func answer(status int, body string) provider.Answer {
 
 // Every sample is read as its page describes it. Only a sample of pawaPay's own, grade D, may be final.
 func TestSamples_readAsDocumented(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no samples: %v", err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all []recorded
-		if err := json.Unmarshal(raw, &all); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		for _, r := range all {
-			t.Run(filepath.Base(file)+"/"+r.Name, func(t *testing.T) {
-				if _, err := time.Parse(time.DateOnly, r.Date); err != nil || r.Source == "" {
-					t.Errorf("source %q of %q", r.Source, r.Date)
-				}
-				r.check(t)
-			})
-		}
-	}
+	providertest.EachRecorded(t, func(r recorded) (name, source, date string) { return r.Name, r.Source, r.Date }, recorded.check)
 }
 
 func (r recorded) check(t *testing.T) {
