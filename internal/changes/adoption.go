@@ -78,11 +78,7 @@ func (a *Changes) checkAdopt(ctx context.Context, r Request) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.Reconcile.Selected(ctx, p.ids())
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.selectedFacts(ctx, n, p.Digest)
+	_, list, err := a.exceptionsAsSeen(ctx, p.ids(), p.Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -203,11 +199,7 @@ func (a *Changes) checkPairs(ctx context.Context, r Request) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.Reconcile.Selected(ctx, p.ids())
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.selectedFacts(ctx, n, p.Digest)
+	_, list, err := a.exceptionsAsSeen(ctx, p.ids(), p.Digest)
 	if err != nil {
 		return nil, err
 	}

@@ -108,16 +108,14 @@ func (a *Changes) checkSelected(ctx context.Context, r Request) ([]Fact, error) 
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.Reconcile.Selected(ctx, p.IDs)
-	if err != nil {
-		return nil, err
-	}
-	return a.selectedFacts(ctx, n, p.Digest)
+	_, list, err := a.exceptionsAsSeen(ctx, p.IDs, p.Digest)
+	return list, err
 }
 
-// oneException reads an exception again, and returns its facts. It refuses one that has changed since its digest.
-func (a *Changes) oneException(ctx context.Context, id, digest string) (reconcile.Selection, []Fact, error) {
-	n, err := a.Reconcile.Selected(ctx, []string{id})
+// exceptionsAsSeen reads exceptions again, and returns their facts. It refuses exceptions that have changed since their
+// digest.
+func (a *Changes) exceptionsAsSeen(ctx context.Context, ids []string, digest string) (reconcile.Selection, []Fact, error) {
+	n, err := a.Reconcile.Selected(ctx, ids)
 	if err != nil {
 		return n, nil, err
 	}

@@ -57,7 +57,7 @@ func (a *Changes) checkPair(ctx context.Context, r Request) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, list, err := a.oneException(ctx, p.Exception, p.Digest)
+	n, list, err := a.exceptionsAsSeen(ctx, []string{p.Exception}, p.Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (a *Changes) checkEndByLine(ctx context.Context, r Request) ([]Fact, error)
 	if err != nil {
 		return nil, err
 	}
-	_, list, err := a.oneException(ctx, p.Exception, p.Digest)
+	_, list, err := a.exceptionsAsSeen(ctx, []string{p.Exception}, p.Digest)
 	if err != nil {
 		return nil, err
 	}
