@@ -265,7 +265,7 @@ func (a *Changes) doPolicy(ctx context.Context, request *Request, finish Finish)
 			return err
 		}
 		if before != p.Before {
-			return problem.New(problem.Invalid, "changed_since", "The line of the policy has changed since this was requested")
+			return problem.New(problem.Invalid, CodeChanged, "The line of the policy has changed since this was requested")
 		}
 		return finish(tx, []audit.Change{{What: "approvers of " + p.Kind + fromAmount(p.From), Before: Approvers(before), After: Approvers(p.Approvers)}})
 	})

@@ -278,7 +278,7 @@ func (a *Changes) useBank(tx *db.Tx, request Request, w wallet) error {
 	}
 	needs, err := a.Treasury.NeedsBankIn(tx, tenant.Mode(w.Mode))
 	if err == nil && needs {
-		err = problem.New(problem.Invalid, "changed_since", "A bank account was added since this was requested: request the deposit again and name the bank account")
+		err = problem.New(problem.Invalid, CodeChanged, "A bank account was added since this was requested: request the deposit again and name the bank account")
 	}
 	return err
 }
@@ -295,7 +295,7 @@ func (a *Changes) move(ctx context.Context, verb mover, request Request, finish 
 			return err
 		}
 		if t.Name != w.Name || string(t.Mode) != w.Mode {
-			return problem.New(problem.Invalid, "changed_since", fmt.Sprintf("The account is now called %s. It was called %s when this was requested", t.Name, w.Name))
+			return problem.New(problem.Invalid, CodeChanged, fmt.Sprintf("The account is now called %s. It was called %s when this was requested", t.Name, w.Name))
 		}
 		key := t.Wallet()
 		before, err := a.Ledger.BalanceIn(tx, key)
