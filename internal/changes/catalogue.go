@@ -53,17 +53,6 @@ func (p entry) becomes() string {
 	return strings.Join(list, ", ")
 }
 
-// ChangeCatalogue requests the change of an entry of the catalogues.
-func (a *Changes) ChangeCatalogue(ctx context.Context, by By, id string, c route.CatalogueChange, reason string) (Request, error) {
-	switch c.Kind {
-	case route.BankCodeEntry:
-		return a.Do(ctx, by, KindBankCode, id, Values{"bank": c.Key, "provider": c.Provider, "code": c.Value}, reason)
-	case route.PrefixEntry:
-		return a.Do(ctx, by, KindPrefix, id, Values{"prefix": c.Key, "network": c.Value}, reason)
-	}
-	return a.Do(ctx, by, KindCatalogue, id, Values{"catalogue": string(c.Kind), "key": c.Key, "id": c.Edit.ID, "name": c.Edit.Name, "status": c.Edit.Status}, reason)
-}
-
 // lookEntry drafts the change of an entry. sentence describes the change, given the new and the old state.
 func (a *Changes) lookEntry(ctx context.Context, p entry, sentence func(p entry) string) (Draft, error) {
 	var err error

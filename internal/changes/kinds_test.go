@@ -134,7 +134,7 @@ func moneyExamples() map[string]example {
 			return x.Do(x.t.Context(), x.owner, KindRefund, id, Values{FieldTenant: x.tenant.ID, "collection": x.next()}, "goods returned")
 		}},
 		KindOperatorRefund: {has: clearingKey, by: int64(10 * money.Cedi), ask: func(x *examples, id string) (Request, error) {
-			return x.RefundFor(x.t.Context(), x.boss, id, x.payment(x.next()), 0, "", "goods returned")
+			return refundFor(x.t.Context(), x.Changes, x.boss, id, x.payment(x.next()), 0, "", "goods returned")
 		}},
 		KindSendBatch: {own: true, has: reserveKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (Request, error) {
 			b := x.draft(fmt.Sprintf("Salaries %d", x.n), fmt.Sprintf("020%07d,TELECEL,10", x.n))
@@ -333,13 +333,13 @@ func operationExamples() map[string]example {
 			return x.SetRoute(x.t.Context(), x.boss, id, route.Route{Tenant: x.tenant.ID, Mode: "live", Operation: route.DisburseWallet, Channel: "MTN", Providers: []string{"hubtel"}[:x.n%2]}, "their fees")
 		}},
 		KindCatalogue: {ask: func(x *examples, id string) (Request, error) {
-			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.BankEntry, Key: x.bank(), Edit: route.Edit{Name: fmt.Sprintf("Bank %d", x.n)}}, "it was renamed")
+			return changeCatalogue(x.t.Context(), x.Changes, x.boss, id, route.CatalogueChange{Kind: route.BankEntry, Key: x.bank(), Edit: route.Edit{Name: fmt.Sprintf("Bank %d", x.n)}}, "it was renamed")
 		}},
 		KindBankCode: {ask: func(x *examples, id string) (Request, error) {
-			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.BankCodeEntry, Key: x.bank(), Provider: "hubtel", Value: fmt.Sprintf("3003%02d", x.n)}, "their list")
+			return changeCatalogue(x.t.Context(), x.Changes, x.boss, id, route.CatalogueChange{Kind: route.BankCodeEntry, Key: x.bank(), Provider: "hubtel", Value: fmt.Sprintf("3003%02d", x.n)}, "their list")
 		}},
 		KindPrefix: {ask: func(x *examples, id string) (Request, error) {
-			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.PrefixEntry, Key: "0599", Value: []string{"MTN", "TELECEL"}[x.n%2]}, "a new range")
+			return changeCatalogue(x.t.Context(), x.Changes, x.boss, id, route.CatalogueChange{Kind: route.PrefixEntry, Key: "0599", Value: []string{"MTN", "TELECEL"}[x.n%2]}, "a new range")
 		}},
 		KindReopen: {ask: func(x *examples, id string) (Request, error) {
 			return x.Do(x.t.Context(), x.boss, KindReopen, id, Values{FieldTenant: x.tenant.ID, "range": x.closedRange()}, "it was a test of theirs")

@@ -1,13 +1,17 @@
 package changes
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/identitytest"
 )
@@ -160,4 +164,24 @@ func TestPlace_permissionsReachPages(t *testing.T) {
 			t.Errorf("%s does nothing that the policy could name", name)
 		}
 	}
+}
+
+// changeCatalogue requests the change of an entry of the catalogues by the values of its form.
+func changeCatalogue(ctx context.Context, a *Changes, by By, id string, c route.CatalogueChange, reason string) (Request, error) {
+	switch c.Kind {
+	case route.BankCodeEntry:
+		return a.Do(ctx, by, KindBankCode, id, Values{"bank": c.Key, "provider": c.Provider, "code": c.Value}, reason)
+	case route.PrefixEntry:
+		return a.Do(ctx, by, KindPrefix, id, Values{"prefix": c.Key, "network": c.Value}, reason)
+	}
+	return a.Do(ctx, by, KindCatalogue, id, Values{"catalogue": string(c.Kind), "key": c.Key, "id": c.Edit.ID, "name": c.Edit.Name, "status": c.Edit.Status}, reason)
+}
+
+// refundFor requests a refund of a collection for its account. amount 0 is all that is left.
+func refundFor(ctx context.Context, a *Changes, by By, id string, of book.Payment, amount money.Pesewas, reference, reason string) (Request, error) {
+	v := Values{FieldTenant: of.Tenant, "collection": of.ID, referenceField.Name: reference}
+	if amount != 0 {
+		v["amount"] = amount.String()
+	}
+	return a.Do(ctx, by, KindOperatorRefund, id, v, reason)
 }

@@ -36,19 +36,6 @@ func (a *Changes) operatorRefundKind() Kind {
 		Field{Name: referenceField.Name, Label: "Reference", Hint: "Of the refund, with 12 to 36 characters. It is used once, and made when absent.", Max: 36})...)
 }
 
-// RefundFor requests a refund of a collection for its account. amount 0 is all that is left, and an empty reference is made.
-func (a *Changes) RefundFor(ctx context.Context, by By, id string, of book.Payment, amount money.Pesewas, reference, reason string) (Request, error) {
-	return a.Do(ctx, by, KindOperatorRefund, id, refundValues(of, amount, reference), reason)
-}
-
-func refundValues(of book.Payment, amount money.Pesewas, reference string) Values {
-	v := Values{FieldTenant: of.Tenant, "collection": of.ID, referenceField.Name: reference}
-	if amount != 0 {
-		v["amount"] = amount.String()
-	}
-	return v
-}
-
 // RefundIn returns the account of a refund by an operator, and the reference of its payment.
 func RefundIn(r Request) (tenantID, reference string, err error) {
 	p, err := payloadOf[operatorRefund](r)

@@ -146,7 +146,7 @@ func TestRefund_rejected(t *testing.T) {
 func TestOperatorRefund_approvedOnce(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		of, had := f.collected(1)[0], f.wallet()
-		r, err := f.RefundFor(t.Context(), f.requester, newID(), of, 600, "", "goods returned")
+		r, err := refundFor(t.Context(), f.Changes, f.requester, newID(), of, 600, "", "goods returned")
 		if err != nil || r.State != Waiting || r.Needs != 1 || r.Place != roles.Installation || r.Tenant != f.tenant.ID || r.Amount != 600 || r.digest() != r.Digest ||
 			!strings.Contains(r.Sentence, "Adom Stores") || !strings.Contains(r.Sentence, "Refund GHS 6.00 of the collection "+of.Reference+" to TELECEL 233****4567, with a fee of GHS ") {
 			t.Fatalf("%+v, %v", r, err)
@@ -172,7 +172,7 @@ func TestOperatorRefund_approvedOnce(t *testing.T) {
 		if log := f.entries(); log[0].Action != KindOperatorRefund || log[0].Tenant != f.tenant.ID || log[0].Changes()[0] != (audit.Change{What: "refund of " + of.Reference, Before: "GHS 0.00", After: "GHS 6.00"}) {
 			t.Errorf("%+v", log[0])
 		}
-		_, err = f.RefundFor(t.Context(), f.requester, newID(), of, 100, "", "again")
+		_, err = refundFor(t.Context(), f.Changes, f.requester, newID(), of, 100, "", "again")
 		f.refused(err, problem.InProgress, "refund_in_progress")
 		f.sound()
 	})
@@ -188,7 +188,7 @@ func TestOperatorRefund_leftToAServer(t *testing.T) {
 		command.Payments = f.commands(command.Jobs)
 		var left []Request
 		for _, of := range []book.Payment{list[0], list[0], list[1]} {
-			r, err := command.RefundFor(t.Context(), machine, newID(), of, 0, "", "goods returned")
+			r, err := refundFor(t.Context(), command, machine, newID(), of, 0, "", "goods returned")
 			if err != nil || r.State != Waiting || r.Needs != 0 || r.Requester != identity.Machine || f.wallet() != had {
 				t.Fatalf("%+v, %v", r, err)
 			}

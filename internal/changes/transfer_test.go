@@ -177,8 +177,8 @@ func TestCatalogue_changedSince(t *testing.T) {
 		change := func(code string) route.CatalogueChange {
 			return route.CatalogueChange{Kind: route.BankCodeEntry, Key: f.bank(), Provider: "hubtel", Value: code}
 		}
-		first, err := f.ChangeCatalogue(t.Context(), f.requester, newID(), change("300399"), "their list")
-		second, again := f.ChangeCatalogue(t.Context(), f.requester, newID(), change("300398"), "their list")
+		first, err := changeCatalogue(t.Context(), f.Changes, f.requester, newID(), change("300399"), "their list")
+		second, again := changeCatalogue(t.Context(), f.Changes, f.requester, newID(), change("300398"), "their list")
 		if done := f.checked(first, err); done.State != Done {
 			t.Errorf("%s: %s", done.State, done.Note)
 		}
@@ -188,10 +188,10 @@ func TestCatalogue_changedSince(t *testing.T) {
 		if is, err := f.routes.EntryNow(t.Context(), change("")); is != "300399" || err != nil {
 			t.Errorf("the code is %q, %v", is, err)
 		}
-		if _, err := f.ChangeCatalogue(t.Context(), f.requester, newID(), route.CatalogueChange{Kind: route.BankEntry, Key: "nowhere", Edit: route.Edit{Name: "X"}}, "x"); !problem.Is(err, problem.NotFound) {
+		if _, err := changeCatalogue(t.Context(), f.Changes, f.requester, newID(), route.CatalogueChange{Kind: route.BankEntry, Key: "nowhere", Edit: route.Edit{Name: "X"}}, "x"); !problem.Is(err, problem.NotFound) {
 			t.Error(err)
 		}
-		if _, err := f.ChangeCatalogue(t.Context(), f.requester, newID(), route.CatalogueChange{Kind: "colour", Key: "blue"}, "x"); !problem.Is(err, problem.Invalid) {
+		if _, err := changeCatalogue(t.Context(), f.Changes, f.requester, newID(), route.CatalogueChange{Kind: "colour", Key: "blue"}, "x"); !problem.Is(err, problem.Invalid) {
 			t.Error(err)
 		}
 	})
