@@ -293,6 +293,12 @@ func (w *set) decide(l Line) bool {
 	return false
 }
 
+// settled records that a line is matched as a settlement, without a payment.
+func (w *set) settled(l Line) {
+	w.matched[l.ID] = match{line: l.ID, leg: LegSettlement, rule: RuleSettlement}
+	w.verdicts[l.ID] = verdict{rule: RuleSettlement, leg: LegSettlement}
+}
+
 // booked decides about a settlement line, or a line whose money a person has booked. If the provider reverses such a
 // line, it becomes an exception.
 func (w *set) booked(l Line, old match) (v verdict) {

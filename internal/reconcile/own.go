@@ -63,8 +63,7 @@ func (m *matcher) own(ctx context.Context, w *set, l Line) (matched bool, err er
 		return m.use(tx, l, RuleSettlement, "", w.now)
 	})
 	if matched {
-		w.matched[l.ID] = match{line: l.ID, leg: LegSettlement, rule: RuleSettlement}
-		w.verdicts[l.ID] = verdict{rule: RuleSettlement, leg: LegSettlement}
+		w.settled(l)
 	}
 	return matched, err
 }

@@ -50,8 +50,7 @@ func (m *matcher) settle(ctx context.Context, w *set, l Line) (settled bool, err
 		return m.use(tx, l, RuleSettlement, "", w.now)
 	})
 	if settled {
-		w.matched[l.ID] = match{line: l.ID, leg: LegSettlement, rule: RuleSettlement}
-		w.verdicts[l.ID] = verdict{rule: RuleSettlement, leg: LegSettlement}
+		w.settled(l)
 	}
 	return settled, err
 }
