@@ -36,7 +36,7 @@ type Loader struct {
 	n      int
 }
 
-// New returns a loader whose clock begins at a time. Its jobs never run.
+// New returns a loader whose clock begins at a time. It runs no jobs.
 func New(t testing.TB, d *db.DB, from time.Time) *Loader {
 	t.Helper()
 	c := clock.NewManual(from)
@@ -86,7 +86,8 @@ func (l *Loader) Tenant(name string, amount money.Pesewas) tenant.Tenant {
 }
 
 // Load accepts payouts of one account, a pause of the clock apart, and settles them but for the last ones. One of 25 fails. Every fifth
-// payment is a collection. It returns the payments as accepted.
+// payment is a collection. Their provider does not exist, so a server that runs on the same database leaves the last ones open. It returns
+// the payments as accepted.
 func (l *Loader) Load(of tenant.Tenant, n, open int, pause time.Duration) (all []book.Payment) {
 	l.t.Helper()
 	for left := n; left > 0; left -= setOfPayments {
@@ -104,7 +105,7 @@ func (l *Loader) accept(of tenant.Tenant, n int, pause time.Duration) []book.Pay
 	for i := range n {
 		l.n++
 		l.Clock.Advance(pause)
-		pay := book.Payment{ID: book.NewID(l.Clock.Now()), Tenant: of.ID, Kind: book.KindPayout, Mode: string(of.Mode), Channel: "MTN", Rail: "mtn",
+		pay := book.Payment{ID: book.NewID(l.Clock.Now()), Tenant: of.ID, Kind: book.KindPayout, Mode: string(of.Mode), Channel: "MTN", Rail: "load",
 			Reference: fmt.Sprintf("load-%09d", l.n), ProviderReference: uuid.NewString(), Amount: 10 * money.Cedi, Charges: 10, FeeBearer: book.BearerMerchant,
 			Account: fmt.Sprintf("2332%08d", l.n%90_000_000), AccountName: "AMA MENSAH", Key: "load", Status: book.StatusPending, CreatedAt: l.Clock.Now(), Attempt: 1, Submissions: 1}
 		if l.n%5 == 0 {
