@@ -39,6 +39,9 @@ func TestNotKnown_checkedBeforeUse(t *testing.T) {
 			defer adapter.Close()
 			var log bytes.Buffer
 			table := route.New(d, c, slog.New(slog.NewTextHandler(&log, nil)), []string{"hubtel"}, []provider.Rail{adapter.Rail()})
+			if err := table.Seed(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			if err := table.AskNotKnown(t.Context()); err != nil {
 				t.Fatal(err)
 			}

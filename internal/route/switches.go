@@ -190,11 +190,15 @@ type Status struct {
 	NotKnown *NotKnown
 }
 
-// List returns the state of every provider and operation of the configured rails. Without rails, as in a command, it
+// List returns the state of every provider and of each operation that it serves. Without rails, as in a command, it
 // returns those that routes name. It adds every other one that is paused or has an open breaker. It reads the
 // database, not the cache.
 func (t *Table) List(ctx context.Context) ([]Status, error) {
 	sw, err := t.loadSwitches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	banks, err := t.loadCatalogue(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +210,8 @@ func (t *Table) List(ctx context.Context) ([]Status, error) {
 	keys := map[breakerKey]bool{}
 	for _, r := range t.rails {
 		for _, op := range Operations() {
-			if Can(r, op) {
+			// A rail pays wallets and banks by one role. It serves banks only if it has codes for them.
+			if Can(r, op) && (op != DisburseBank || len(banks.bankCodes[r.Name]) > 0) {
 				keys[breakerKey{r.Mode, r.Name, op}] = true
 			}
 		}
