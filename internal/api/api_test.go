@@ -645,7 +645,7 @@ func TestDocument_hasCodesOfGuides(t *testing.T) {
 		}
 	}
 	var kinds []string
-	for _, k := range []webhook.Kind{webhook.Airtime, webhook.Collection, webhook.Payout, webhook.Received} {
+	for _, k := range []webhook.Kind{webhook.Airtime, webhook.BatchEnded, webhook.Collection, webhook.Payout, webhook.Received} {
 		kinds = append(kinds, string(k))
 	}
 	if !slices.Equal(kinds, document.Webhooks()) {

@@ -208,7 +208,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	a.checkup = checkup.New(checkup.Deps{DB: a.db, Clock: a.clock, Routes: a.routes, Texts: a.textRails, Book: a.payments.Reader})
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes, Lookups: a.lookups,
-		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, Answers: idempotency.NewAnswers(a.db, a.clock)})
+		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, Answers: idempotency.NewAnswers(a.db, a.clock), Webhooks: a.webhooks})
 	a.closing = closing.New(a.db, a.ledger, a.clock)
 	a.reconcile = reconcile.New(reconcile.Deps{DB: a.db, Clock: a.clock, Log: a.log, Ledger: a.ledger, Payments: a.payments.Reader, Account: a.payments.AccountAt, Closed: a.closing.IsClosed})
 	approvals := changes.NewStore(a.db, a.clock, a.audit, a.identity, a.production)

@@ -29,6 +29,7 @@
 //	check.go       consistency of batches and ledger
 //	recovered.go   batches in a recovery
 //	money.go       transfers of the reserve
+//	notify.go      the event batch.finished
 //	job.go         the job of a running batch
 //	answers.go     answers to requests with an Idempotency-Key
 //	store.go       rows of the tables
@@ -62,6 +63,7 @@ import (
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
+	"github.com/makola/makola/internal/webhook"
 )
 
 // Batch is one file of payouts.
@@ -134,6 +136,7 @@ type Deps struct {
 	Routes   *route.Table // its banks
 	Lookups  *lookup.Lookups
 	Answers  *idempotency.Answers // nil: an Idempotency-Key has no effect (tests)
+	Webhooks *webhook.Webhooks    // nil: no account is notified (tests)
 }
 
 // Batches are the files of payouts of all tenants. It is safe for concurrent use.
@@ -156,6 +159,7 @@ type Batches struct {
 	routes   *route.Table
 	lookups  *lookup.Lookups
 	answers  *idempotency.Answers
+	webhooks *webhook.Webhooks
 	overlaps *cache.Cache[overlapKey, []Overlap]
 
 	maxLookups int

@@ -27,6 +27,7 @@ func TestRun_killedAtEveryBoundary(t *testing.T) {
 					h := newFixture(t, d)
 					dying := h.stopped("a")
 					dying.pace.most = 5
+					ends := dying.receives()
 					want := 0
 					for nth, hit := 1, true; hit; nth = matrix.Next(nth) {
 						b := dying.requested(fmt.Sprint("Salaries ", nth), fileFrom(nth, 11))
@@ -41,6 +42,9 @@ func TestRun_killedAtEveryBoundary(t *testing.T) {
 						want += 11
 						if is := heir.is(b.ID); is.Status != Finished || is.Accepted != 11 {
 							t.Errorf("died at %d: %s by %q, %d accepted", nth, is.Status, is.Cause, is.Accepted)
+						}
+						if e := ends.wantOne(t, b.ID); e.Status != Finished || e.Accepted != 11 {
+							t.Errorf("died at %d: the event is %+v", nth, e)
 						}
 						if paid, amount := h.bank.sum(); paid != want || heir.wallet() != funds-amount-money.Pesewas(paid)*10 {
 							t.Fatalf("died at %d: %d of %d rows were paid, the wallet has %s", nth, paid, want, heir.wallet())

@@ -193,9 +193,10 @@ func (f *fixture) stopped(name string) *node {
 		n.lost = recovery.New(f.db, f.clock, log)
 	}
 	tr := treasury.New(f.db, l, tenants, f.clock, log, n.routes.CheckFloat)
-	n.payments = payments.New(payments.Deps{DB: f.db, Ledger: l, Tenants: tenants, Jobs: n.queue, Webhooks: webhook.New(f.db, n.queue, f.clock, log, webhook.Options{Secret: secret, Development: true}),
+	hooks := webhook.New(f.db, n.queue, f.clock, log, webhook.Options{Secret: secret, Development: true})
+	n.payments = payments.New(payments.Deps{DB: f.db, Ledger: l, Tenants: tenants, Jobs: n.queue, Webhooks: hooks,
 		Routes: n.routes, Lookups: lookup.New(f.db, tenants, n.routes, f.clock), Treasury: tr, Recovery: n.lost, Clock: f.clock, Log: log, Secret: secret, Development: true})
-	n.Batches = New(Deps{DB: f.db, Ledger: l, Tenants: tenants, Payments: n.payments, Treasury: tr, Jobs: n.queue, Recovery: n.lost, Access: access.New(f.db, f.clock), Routes: n.routes, Lookups: lookup.New(f.db, tenants, n.routes, f.clock), Clock: f.clock, Log: log, Secret: secret})
+	n.Batches = New(Deps{DB: f.db, Ledger: l, Tenants: tenants, Payments: n.payments, Treasury: tr, Jobs: n.queue, Recovery: n.lost, Access: access.New(f.db, f.clock), Routes: n.routes, Lookups: lookup.New(f.db, tenants, n.routes, f.clock), Clock: f.clock, Log: log, Secret: secret, Webhooks: hooks})
 	n.runSets, n.pace.time = 1, 0
 	if err := n.routes.Seed(f.t.Context()); err != nil {
 		f.t.Fatal(err)

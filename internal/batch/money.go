@@ -68,7 +68,10 @@ func (s *Batches) ended(tx *db.Tx, read Batch, e event, also func(*db.Tx) error)
 		return err
 	}
 	b.Rest, b.EndedAt, b.Cause, b.PausedAt = money.Pesewas(0), s.clock.Now(), "", noTime
-	if err := s.store(tx, b); err != nil || also == nil {
+	if err := s.store(tx, b); err != nil {
+		return err
+	}
+	if err := s.notify(tx, b, read.Rest); err != nil || also == nil {
 		return err
 	}
 	return also(tx)

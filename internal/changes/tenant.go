@@ -138,6 +138,8 @@ func Settings() []Setting {
 			set: func(c *tenant.Change, text string) error { on := text == "on"; c.Voucher = &on; return nil }},
 		{Name: "sms_url", Label: "Address for texts from handsets", Own: true, get: func(t tenant.Tenant) string { return t.SMSURL },
 			set: func(c *tenant.Change, text string) error { c.SMSURL = &text; return nil }},
+		{Name: "batch_url", Label: "Address for the end of batches", Own: true, get: func(t tenant.Tenant) string { return t.BatchURL },
+			set: func(c *tenant.Change, text string) error { c.BatchURL = &text; return nil }},
 		quota("quota_contacts", "Most contacts", func(q tenant.Quotas) tenant.Quota { return q.Contacts }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Contacts }),
 		quota("quota_groups", "Most contact groups", func(q tenant.Quotas) tenant.Quota { return q.Groups }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Groups }),
 		quota("quota_sender_ids", "Most sender IDs", func(q tenant.Quotas) tenant.Quota { return q.Senders }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Senders }),
@@ -275,9 +277,11 @@ func (a *Changes) lookSettings(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	if i := slices.IndexFunc(set, func(s setting) bool { return s.Name == "sms_url" && s.After != "" }); i >= 0 {
-		if err := a.Webhooks.Check(set[i].After); err != nil {
-			return Draft{}, problem.Field("sms_url", err.Error())
+	for _, s := range set {
+		if (s.Name == "sms_url" || s.Name == "batch_url") && s.After != "" {
+			if err := a.Webhooks.Check(s.After); err != nil {
+				return Draft{}, problem.Field(s.Name, err.Error())
+			}
 		}
 	}
 	if len(set) == 0 {

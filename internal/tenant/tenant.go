@@ -116,6 +116,7 @@ type Tenant struct {
 	Voucher            bool          // the account's clients send the payers' vouchers, which Telecel may need
 	LowBalance         money.Pesewas // below which balance of the wallet the account wants to be warned; 0: never
 	SMSURL             string        // where texts from handsets are sent; empty: nowhere
+	BatchURL           string        // where the ends of batches are sent; empty: nowhere
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 }
@@ -203,14 +204,14 @@ func (s *Store) Get(ctx context.Context, id string) (Tenant, error) {
 
 const tenantColumns = `id, name, mode, collections_enabled, blocked, payouts_stopped,
 	wallet_limit, bank_limit, fee_bearer, duplicates, listed, quota_contacts, quota_groups, quota_sender_ids, quota_campaigns,
-	created_at, updated_at, low_balance, refund_airtime, email, voucher, sms_url`
+	created_at, updated_at, low_balance, refund_airtime, email, voucher, sms_url, batch_url`
 
 const selectTenant = `SELECT ` + tenantColumns + ` FROM tenants WHERE id = $1`
 
 func (t *Tenant) scan(r *db.Row) error {
 	return r.Scan(&t.ID, &t.Name, &t.Mode, &t.CollectionsEnabled, &t.Blocked, &t.PayoutsStopped,
 		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.Duplicates, &t.Listed,
-		&t.Quotas.Contacts, &t.Quotas.Groups, &t.Quotas.Senders, &t.Quotas.Campaigns, &t.CreatedAt, &t.UpdatedAt, &t.LowBalance, &t.RefundAirtime, &t.Email, &t.Voucher, &t.SMSURL)
+		&t.Quotas.Contacts, &t.Quotas.Groups, &t.Quotas.Senders, &t.Quotas.Campaigns, &t.CreatedAt, &t.UpdatedAt, &t.LowBalance, &t.RefundAirtime, &t.Email, &t.Voucher, &t.SMSURL, &t.BatchURL)
 }
 
 func (s *Store) load(ctx context.Context, id string) (lookup, error) {
@@ -274,7 +275,7 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 }
 
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`
 
 // Create creates a tenant in tx, with its wallet and credits, and returns it. Zero fields of t get their defaults: a
 // new id, the limits, the merchant as fee bearer, duplicates refused, the quotas of the installation. A caller whose
@@ -312,7 +313,7 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	t.UpdatedAt = t.CreatedAt
 	_, err = tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
 		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.Listed,
-		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt, t.LowBalance, t.RefundAirtime, t.Email, t.Voucher, t.SMSURL)
+		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt, t.LowBalance, t.RefundAirtime, t.Email, t.Voucher, t.SMSURL, t.BatchURL)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "tenant_exists", "There is an account with this id already")
 	}
@@ -361,8 +362,10 @@ func (t Tenant) Check() error {
 	if t.Email != "" && !usertext.IsEmail(t.Email) {
 		f.Add("email", "must be an e-mail address, such as accounts@example.com")
 	}
-	if len(t.SMSURL) > MaxURL {
-		f.Add("sms_url", fmt.Sprintf("must have at most %d characters", MaxURL))
+	for field, url := range map[string]string{"sms_url": t.SMSURL, "batch_url": t.BatchURL} {
+		if len(url) > MaxURL {
+			f.Add(field, fmt.Sprintf("must have at most %d characters", MaxURL))
+		}
 	}
 	if t.LowBalance < 0 {
 		f.Add("low_balance", "must not be below zero")
@@ -399,6 +402,7 @@ type Change struct {
 	Email              *string
 	Voucher            *bool
 	SMSURL             *string
+	BatchURL           *string
 	Listed             *Listed
 	Quotas             QuotaChange
 	LowBalance         *money.Pesewas
@@ -412,7 +416,7 @@ func set[T any](to *T, from *T) {
 
 const updateTenant = `UPDATE tenants SET name = $2, collections_enabled = $3, blocked = $4, payouts_stopped = $5,
 	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, listed = $10, updated_at = $11,
-	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15, low_balance = $16, refund_airtime = $17, email = $18, voucher = $19, sms_url = $20 WHERE id = $1`
+	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15, low_balance = $16, refund_airtime = $17, email = $18, voucher = $19, sms_url = $20, batch_url = $21 WHERE id = $1`
 
 // Set changes a tenant in tx and returns it before and after the change. The caller writes the audit entry in the
 // same transaction.
@@ -434,6 +438,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.Email, c.Email)
 	set(&after.Voucher, c.Voucher)
 	set(&after.SMSURL, c.SMSURL)
+	set(&after.BatchURL, c.BatchURL)
 	set(&after.Listed, c.Listed)
 	set(&after.LowBalance, c.LowBalance)
 	after.Quotas.set(c.Quotas)
@@ -447,7 +452,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	after.UpdatedAt = s.clock.Now()
 	tx.Defer(updateTenant, 1, id, after.Name, after.CollectionsEnabled, after.Blocked, after.PayoutsStopped,
 		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.Duplicates, after.Listed, after.UpdatedAt,
-		after.Quotas.Contacts, after.Quotas.Groups, after.Quotas.Senders, after.Quotas.Campaigns, after.LowBalance, after.RefundAirtime, after.Email, after.Voucher, after.SMSURL)
+		after.Quotas.Contacts, after.Quotas.Groups, after.Quotas.Senders, after.Quotas.Campaigns, after.LowBalance, after.RefundAirtime, after.Email, after.Voucher, after.SMSURL, after.BatchURL)
 	tx.AfterCommit(func() { s.tenants.Forget(id) })
 	return before, after, nil
 }

@@ -63,7 +63,12 @@ const (
 	Airtime    Kind = "airtime"
 	// Received is a text from a handset. Its caller makes the body.
 	Received Kind = "sms.received"
+	// BatchEnded is the end of a batch. Its caller makes the body.
+	BatchEnded Kind = "batch.finished"
 )
+
+// OfPayment reports whether an event of this kind is about a payment. Other events have a body of their own.
+func (k Kind) OfPayment() bool { return k != Received && k != BatchEnded }
 
 // Event is a change of which a customer asked to be notified.
 type Event struct {
@@ -208,10 +213,10 @@ const kindColumn = `CASE WHEN event <> '' THEN event ELSE kind END`
 
 // name is the name of an event that is not about a payment.
 func (e *event) name() string {
-	if e.kind == Received {
-		return string(e.kind)
+	if e.kind.OfPayment() {
+		return ""
 	}
-	return ""
+	return string(e.kind)
 }
 
 // paymentKind is the column kind, which knows payments alone.
@@ -305,7 +310,7 @@ type collectionFields struct {
 
 // bodyOf returns the body of an event.
 func bodyOf(e Event) ([]byte, error) {
-	if e.Kind == Received {
+	if !e.Kind.OfPayment() {
 		return e.Body, nil
 	}
 	if e.Status != "success" && e.Status != "failed" {

@@ -76,8 +76,9 @@ func (o *Opened) Payments(secret config.Secret) *payments.Payments {
 
 // Batches returns the files of payouts for commands. A server accepts the rows of a batch that a command starts.
 func (o *Opened) Batches(secret config.Secret, p *payments.Payments) *batch.Batches {
-	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.Treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access, Routes: o.Routes(), Lookups: lookup.New(o.DB, o.Tenants, o.Routes(), o.Clock),
-		Clock: o.Clock, Log: slog.New(slog.DiscardHandler), Secret: secret})
+	quiet, queue := slog.New(slog.DiscardHandler), o.Jobs()
+	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.Treasury(), Jobs: queue, Recovery: o.Recovery(), Access: o.Access, Routes: o.Routes(), Lookups: lookup.New(o.DB, o.Tenants, o.Routes(), o.Clock),
+		Clock: o.Clock, Log: quiet, Secret: secret, Webhooks: webhook.New(o.DB, queue, o.Clock, quiet, webhook.Options{Secret: secret})})
 }
 
 // Reconcile has the statements of providers and banks. A server matches the lines that a command imports. p are the payments that

@@ -67,7 +67,7 @@ var failedColumns = []console.Column[webhook.Delivery]{
 	console.Count("Attempts", "", func(d webhook.Delivery) int64 { return int64(d.Attempts) }).Laid(console.Minor),
 }
 
-var webhookKinds = map[webhook.Kind]string{webhook.Payout: "Payout", webhook.Collection: "Collection", webhook.Airtime: "Airtime or data", webhook.Received: "Text from a handset"}
+var webhookKinds = map[webhook.Kind]string{webhook.Payout: "Payout", webhook.Collection: "Collection", webhook.Airtime: "Airtime or data", webhook.Received: "Text from a handset", webhook.BatchEnded: "End of a batch"}
 
 // statusText returns the status of an answer.
 func statusText(status int) string {
@@ -89,8 +89,11 @@ func (ps *Pages) webhooks(v *console.Visit) (console.Answer, error) {
 	}
 	w := webhooksOf{endpoints: console.Grid(endpointColumns, endpoints, nil), read: read,
 		failed: console.Grid(failedColumns, failed, func(d webhook.Delivery) string {
-			if d.Kind == webhook.Received {
+			switch d.Kind {
+			case webhook.Received:
 				return v.Base() + "/incoming"
+			case webhook.BatchEnded:
+				return v.Base() + "/batches/" + d.Subject
 			}
 			return v.Base() + "/payments/" + d.Subject
 		})}
