@@ -41,7 +41,7 @@ const (
 	// A draft looks up again the names that changed while it was requested.
 	forgetChanged = `UPDATE batch_rows SET registered = '', named = '' WHERE batch = $1 AND named = 'changed'`
 
-	updateNames = `UPDATE batch_rows SET registered = r.registered, named = r.named FROM rows($1) AS r WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line`
+	updateNames = `UPDATE batch_rows SET registered = r.registered, named = r.named FROM rows($1) AS r WHERE batch_rows.batch IN (r.batch) AND batch_rows.line = r.line`
 
 	takeLookups = `INSERT INTO batch_lookups (tenant, day, asked) VALUES ($1, $2, $3) ON CONFLICT (tenant, day) DO UPDATE SET asked = batch_lookups.asked + excluded.asked`
 

@@ -42,7 +42,7 @@ WHERE r.batch = $1 AND r.state = 'ready' AND (o.state = 'ready' AND b.status IN 
 	overlapLines = `SELECT DISTINCT r.line` + paidBefore + ` ORDER BY r.line`
 
 	dropLines = `UPDATE batch_rows SET state = 'dropped' FROM rows($1) AS r
-WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line AND batch_rows.state = 'ready'`
+WHERE batch_rows.batch IN (r.batch) AND batch_rows.line = r.line AND unindexed(batch_rows.state) = 'ready'`
 )
 
 // sentSince lists the batches whose rows may be paid before those of another batch. A row becomes a candidate only by

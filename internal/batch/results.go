@@ -68,7 +68,7 @@ const (
 
 	linesOfStatus = `SELECT r.line` + ofStatus + ` ORDER BY r.line LIMIT $4 OFFSET $5`
 
-	selectLines = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line IN (SELECT line FROM rows($2) AS r) ORDER BY line`
+	selectLines = `SELECT ` + rowColumns + ` FROM rows($1) AS r JOIN batch_rows ON batch_rows.batch IN (r.of_batch) AND batch_rows.line = r.of_line ORDER BY line`
 )
 
 // Find returns a page of the results of a batch with a status. An empty status means all. Pages count from 1. total
@@ -116,12 +116,18 @@ func rowsOfStatus(tx *db.Tx, b Batch, status string, first, size int) (rows []Ro
 	if err != nil {
 		return nil, total, err
 	}
-	err = tx.Query(selectLines, []any{b.ID, db.RowsOf(lineColumns, lines)}, func(r *db.Row) error {
+	err = tx.Query(selectLines, []any{db.RowsOf(foundColumns, lines)}, func(r *db.Row) error {
 		row, err := scanRow(r)
 		rows = append(rows, row)
 		return err
 	})
 	return rows, total, err
+}
+
+// foundColumns name the lines of selectLines, whose columns are those of batch_rows.
+var foundColumns = []db.Column[storedRow]{
+	{Name: "of_batch", Text: func(r storedRow) string { return r.batch }},
+	{Name: "of_line", Int: func(r storedRow) int64 { return int64(r.Line) }},
 }
 
 // statusReturned is the status of a row that was not sent: its money went back with the rest.

@@ -26,3 +26,55 @@ func Plan(t testing.TB, sql string, args ...any) string {
 	}
 	return strings.Join(plan, "; ")
 }
+
+// Statements about the statistics of PostgreSQL's planner. A superuser may forget them.
+const (
+	forgetColumns = `DELETE FROM pg_statistic WHERE starelid IN (SELECT oid FROM pg_class WHERE relnamespace = CAST('public' AS regnamespace))`
+	forgetSizes   = `UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE relnamespace = CAST('public' AS regnamespace) AND relkind IN ('r', 'i')`
+)
+
+// WithoutStatistics returns the plan of a statement on a PostgreSQL database without statistics, such as one whose tables were loaded
+// just now.
+func WithoutStatistics(t testing.TB, d *db.DB, sql string, args ...any) string {
+	t.Helper()
+	if err := d.Write(t.Context(), func(tx *db.Tx) error {
+		for _, forget := range []string{forgetColumns, forgetSizes} {
+			if _, err := tx.Exec(forget); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return PlanNow(t, d, sql, args...)
+}
+
+// Analyze collects the statistics of a PostgreSQL database.
+func Analyze(t testing.TB, d *db.DB) {
+	t.Helper()
+	if err := d.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec("ANALYZE")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// PlanNow returns the plan of a statement with the statistics that a PostgreSQL database has now.
+func PlanNow(t testing.TB, d *db.DB, sql string, args ...any) string {
+	t.Helper()
+	var plan []string
+	if err := d.Write(t.Context(), func(tx *db.Tx) error {
+		plan = nil
+		return tx.Query("EXPLAIN "+sql, args, func(r *db.Row) error {
+			var step string
+			err := r.Scan(&step)
+			plan = append(plan, step)
+			return err
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(plan, "\n")
+}
