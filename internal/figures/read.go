@@ -136,7 +136,7 @@ type Held struct {
 const heldOf = `SELECT p.kind, CASE WHEN p.held_until > 0 THEN 1 ELSE 0 END, CASE WHEN p.escalated_at IS NOT NULL OR p.refusal <> '' OR p.class = $2 THEN 1 ELSE 0 END,
 count(*), CAST(sum(p.amount + p.charges) AS BIGINT)
 FROM figures_open AS o CROSS JOIN payments AS p
-WHERE o.tenant = $1 AND p.tenant = o.tenant AND p.kind = o.kind AND p.seq = o.seq AND p.status = 'pending' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`
+WHERE o.tenant = $1 AND ` + ofOpen + ` AND p.status = 'pending' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`
 
 // Held returns the open payments of an account by kind, without top-ups whose payer has not paid yet.
 func (f *Figures) Held(ctx context.Context, tenant string) (list []Held, err error) {
