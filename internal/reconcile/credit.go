@@ -15,7 +15,7 @@ const (
 	// Unused credits of banks, newest first.
 	unusedCredits = `SELECT ` + lineColumns + ` FROM statement_lines WHERE source = $1 AND status = 'success' AND amount > 0
 AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = statement_lines.id)
-AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = statement_lines.id AND e.ended_at <> 0 AND e.ending <> 'agreed') ORDER BY day DESC, id DESC LIMIT $2`
+AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = statement_lines.id AND e.line <> '' AND e.ended_at <> 0 AND e.ending <> 'agreed') ORDER BY day DESC, id DESC LIMIT $2`
 
 	lockLine = selectLine + ` FOR UPDATE`
 

@@ -53,7 +53,7 @@ AND (ended_at = 0 OR ended_at >= $2 AND (ending NOT IN ('agreed', 'written_off')
 FROM statement_lines l JOIN statement_matches m ON m.line = l.id AND m.payment <> ''
 JOIN transfers t ON t.subject = m.payment AND (t.from_account = $3 OR t.to_account = $3) AND t.leg NOT LIKE 'upheld%'
 WHERE l.source = $1 AND l.day BETWEEN $4 AND $5 AND (m.leg = 'reversal') = (t.leg LIKE 'turned%') AND (l.at < $2) <> (t.at < $2)
-AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = l.id AND e.kind = 'state' AND e.at < $2 AND (e.ended_at = 0 OR e.ended_at >= $2))`
+AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = l.id AND e.line <> '' AND e.kind = 'state' AND e.at < $2 AND (e.ended_at = 0 OR e.ended_at >= $2))`
 
 	// Movements of our own money on one side of a moment and their lines on the other.
 	ownAcross = `SELECT count(DISTINCT l.id), CAST(COALESCE(sum(CASE WHEN (l.at < $2) = (t.from_account = $3) THEN t.amount ELSE -t.amount END), 0) AS INTEGER)
@@ -67,7 +67,7 @@ WHERE l.source = $1 AND l.at < $2 AND l.day >= $3 AND o.side = 'arrived' AND NOT
 
 	// Lines of a bank that are not yet decided, and lines whose money was booked after a time without an exception.
 	linesInTransit = `SELECT count(*), CAST(COALESCE(sum(l.amount - l.fee * $3), 0) AS INTEGER) FROM statement_lines l WHERE l.source = $1 AND l.at < $2 AND l.day >= $4 AND l.status = 'success'
-AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = l.id AND e.kind = 'theirs_only')
+AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = l.id AND e.line <> '' AND e.kind = 'theirs_only')
 AND (l.judged = 0 AND NOT EXISTS (SELECT 1 FROM statement_matches m WHERE m.line = l.id)
 OR EXISTS (SELECT 1 FROM statement_matches m WHERE m.line = l.id AND m.payment = '' AND m.rule = 'person' AND m.made_at >= $2))`
 

@@ -152,7 +152,7 @@ func dayOf(at time.Time) int64 { return at.Unix() / 86_400 }
 const (
 	linesByIdentity = `SELECT ` + lineColumns + ` FROM statement_lines WHERE source = $1 AND identity IN (SELECT value FROM texts($2))`
 
-	linesByReference = `SELECT ` + lineColumns + ` FROM statement_lines WHERE reference IN (SELECT value FROM texts($1))`
+	linesByReference = `SELECT ` + lineColumns + ` FROM statement_lines WHERE reference IN (SELECT value FROM texts($1)) AND reference <> ''`
 
 	selectLine = `SELECT ` + lineColumns + ` FROM statement_lines WHERE id = $1`
 

@@ -10,7 +10,12 @@ import (
 // Plan returns SQLite's plan of a query. SQLite plans without statistics, so an empty database shows the plan of a full one.
 func Plan(t testing.TB, sql string, args ...any) string {
 	t.Helper()
-	d := Open(t, db.SQLite)
+	return PlanIn(t, Open(t, db.SQLite), sql, args...)
+}
+
+// PlanIn is Plan on a database that the test has opened.
+func PlanIn(t testing.TB, d *db.DB, sql string, args ...any) string {
+	t.Helper()
 	var plan []string
 	if err := d.Read(t.Context(), func(tx *db.Tx) error {
 		plan = nil
