@@ -97,12 +97,20 @@ func (g *grown) reconcile() {
 	text.WriteString(statementHeading)
 	reader := book.NewReader(d, nil, clock.Real())
 	for after := book.FirstID(begin); ; {
-		list, next, err := reader.Between(g.b.Context(), after, begin.AddDate(0, 0, 1), 1000)
+		list, next, err := reader.OutlinesBetween(g.b.Context(), "mtn", "test", after, begin.AddDate(0, 0, 1), 1000)
 		if err != nil {
 			g.b.Fatal(err)
 		}
-		for _, pay := range list {
-			if pay.Kind == book.KindCollection && pay.Status == book.StatusSuccess {
+		ids := make([]string, len(list))
+		for i, o := range list {
+			ids[i] = o.ID
+		}
+		whole, err := reader.ByIDs(g.b.Context(), ids)
+		if err != nil {
+			g.b.Fatal(err)
+		}
+		for _, id := range ids {
+			if pay := whole[id]; pay.Kind == book.KindCollection && pay.Status == book.StatusSuccess {
 				n++
 				fmt.Fprintf(&text, "%d,%s,%s,Successful,Transfer,,,,FRI:%s/MSISDN,,,us,,,,,%s,GHS,,GHS,,GHS,,GHS,,GHS,%d.00,GHS\n",
 					4_000_000_000+n, pay.ProviderReference, pay.CreatedAt.Format(time.DateTime), pay.Account, pay.Amount, 1000+10*n)

@@ -27,8 +27,6 @@ const (
 	maxRest = 20_000
 	// window is how long before its movement a payment may have been accepted, in addition to the lag.
 	window = 48 * time.Hour
-	// walked is how many payments are read at once.
-	walked = 1000
 )
 
 const (
@@ -158,7 +156,7 @@ func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, 
 	if err := m.loadMatches(ctx, w, ids); err != nil {
 		return nil, err
 	}
-	return w, m.loadFees(ctx, w, ids)
+	return w, m.loadFees(ctx, w)
 }
 
 func (w *set) add(p book.Payment) *ours {
@@ -244,7 +242,11 @@ func (w *set) take(one match) {
 }
 
 // loadFees reads the fees that are booked for payments and lines.
-func (m *matcher) loadFees(ctx context.Context, w *set, lines []string) error {
+func (m *matcher) loadFees(ctx context.Context, w *set) error {
+	lines := make([]string, len(w.lines))
+	for i, l := range w.lines {
+		lines[i] = l.ID
+	}
 	fees, err := m.payments.ProviderFees(ctx, idsOf(w.payments))
 	if err != nil {
 		return err

@@ -3,10 +3,8 @@ package reconcile
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 )
 
@@ -18,12 +16,6 @@ const (
 	// Statements without balances cannot show that a payment is missing.
 	skipStatements = `UPDATE statements SET compared = 1 WHERE source = $1 AND compared = 0 AND state = 'read' AND chains = 0`
 )
-
-// span is a period that statements cover without a gap.
-type span struct {
-	from, to         time.Time
-	opening, closing money.Pesewas
-}
 
 // covered joins the periods of statements, in order of their start. It joins periods that overlap and those whose
 // balances follow from each other.
@@ -90,23 +82,47 @@ func (m *matcher) missing(ctx context.Context, source Source) error {
 
 // missingIn searches for such payments in the period of one statement.
 func (m *matcher) missingIn(ctx context.Context, source Source, s span, spans []span) error {
-	for after := book.IDAt(s.from.Add(-source.Lag() - window)); after != ""; {
-		list, next, err := m.payments.Between(ctx, after, s.to, walked)
+	return m.outlines(ctx, source, s.from.Add(-source.Lag()-window), s.to, func(list []book.Outline) error {
+		ids, err := m.unmatched(ctx, list)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		payments, err := m.payments.ByIDs(ctx, ids)
 		if err != nil {
 			return err
 		}
 		var due []ours
-		for _, p := range list {
-			if o, must := m.due(source, p, spans); must {
+		for _, id := range ids {
+			if o, must := m.due(source, payments[id], spans); must {
 				due = append(due, o)
 			}
 		}
-		if err := m.raise(ctx, source, due); err != nil {
-			return err
-		}
-		after = next
+		return m.raise(ctx, source, due)
+	})
+}
+
+// unmatched returns the payments without a line of their movement, in order. Nearly all payments have one, so that few
+// payments are read whole.
+func (m *matcher) unmatched(ctx context.Context, list []book.Outline) (ids []string, err error) {
+	all, taken := make([]string, len(list)), map[string]bool{}
+	for i, o := range list {
+		all[i] = o.ID
 	}
-	return nil
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		matched, err := queryMatches(tx, matchesOfPayments, all)
+		for _, one := range matched {
+			if one.leg == LegMovement {
+				taken[one.payment] = true
+			}
+		}
+		return err
+	})
+	for _, id := range all {
+		if !taken[id] {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
 }
 
 // due reports whether a statement must contain a payment: it was sent to the provider, it did not fail here, and one

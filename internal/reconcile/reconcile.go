@@ -18,6 +18,7 @@
 //	search.go      lines that name no payment
 //	own.go         lines that are movements of our own money
 //	settle.go      lines of banks that are settlements
+//	walk.go        payments of an account in the order of time
 //	erasure.go     search for and erasure of a person's number
 //	match.go       lines that name their payment
 //	exceptions.go  differences of the two sides, found and listed

@@ -10,6 +10,7 @@ import (
 // Match decides about every line that is new or that its provider has changed. It works in sets and runs
 // periodically.
 func (m *matcher) Match(ctx context.Context) error {
+	ctx = db.Bulk(ctx, "")
 	sources, err := m.Sources(ctx)
 	for _, s := range sources {
 		err = errors.Join(err, m.matchSource(ctx, s))
@@ -49,6 +50,7 @@ func (m *matcher) matchSource(ctx context.Context, source Source) error {
 // Recheck decides again about every line with an open exception, and about payments that were missing from a
 // statement, because such a payment may have ended since.
 func (m *matcher) Recheck(ctx context.Context) error {
+	ctx = db.Bulk(ctx, "")
 	sources, err := m.Sources(ctx)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -38,9 +39,9 @@ func (m *matcher) bySearch(ctx context.Context, source Source, lines []Line) err
 		return err
 	}
 	s := &search{set: w, byID: map[string][]string{}, bySimilar: map[similarity][]string{}, upstream: map[string][]string{}, similar: map[string][]string{}}
-	first, last := s.index()
+	s.index()
 	if !source.Bank() {
-		if err := m.walk(ctx, s, first, last); err != nil {
+		if err := m.walk(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -57,15 +58,9 @@ func (m *matcher) bySearch(ctx context.Context, source Source, lines []Line) err
 	return m.write(ctx, w, done)
 }
 
-// index groups the lines by the members that they may share with payments, and returns their first and last time.
-func (s *search) index() (first, last time.Time) {
+// index groups the lines by the members that they may share with payments.
+func (s *search) index() {
 	for _, l := range s.lines {
-		if first.IsZero() || l.At.Before(first) {
-			first = l.At
-		}
-		if l.At.After(last) {
-			last = l.At
-		}
 		if l.TheirID != "" {
 			s.byID[l.TheirID] = append(s.byID[l.TheirID], l.ID)
 		}
@@ -74,49 +69,75 @@ func (s *search) index() (first, last time.Time) {
 			s.bySimilar[key] = append(s.bySimilar[key], l.ID)
 		}
 	}
-	return first, last
+}
+
+// windows returns the times in which the payments of the lines may have been accepted, in order and apart. Lines of an
+// old exception and of today do not make a walk through all payments between.
+func (s *search) windows() (list []span) {
+	times := make([]time.Time, len(s.lines))
+	for i, l := range s.lines {
+		times[i] = l.At
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	for _, at := range times {
+		from, to := at.Add(-s.source.Lag()-window), at.Add(early)
+		if n := len(list); n > 0 && !from.After(list[n-1].to) {
+			list[n-1].to = to
+			continue
+		}
+		list = append(list, span{from: from, to: to})
+	}
+	return list
 }
 
 // walk compares the payments of the lines' days with the lines.
-func (m *matcher) walk(ctx context.Context, s *search, first, last time.Time) error {
-	for after, until := book.IDAt(first.Add(-s.source.Lag()-window)), last.Add(early); after != ""; {
-		list, next, err := m.payments.Between(ctx, after, until, walked)
+func (m *matcher) walk(ctx context.Context, s *search) error {
+	var found []string
+	for _, w := range s.windows() {
+		if err := m.outlines(ctx, s.source, w.from, w.to, func(list []book.Outline) error {
+			for _, o := range list {
+				if s.note(o) {
+					found = append(found, o.ID)
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for ids := range slices.Chunk(found, walked) {
+		payments, err := m.payments.ByIDs(ctx, ids)
 		if err != nil {
 			return err
 		}
-		for _, p := range list {
-			if m.of(s.source, p) {
-				s.note(p)
-			}
+		for _, p := range payments {
+			s.add(p)
 		}
-		after = next
 	}
 	if err := m.loadTaken(ctx, s.set); err != nil {
 		return err
 	}
-	return m.loadFees(ctx, s.set, nil)
+	return m.loadFees(ctx, s.set)
 }
 
-// of reports whether a payment moves money of a source.
-func (m *matcher) of(s Source, p book.Payment) bool {
-	return p.Rail == s.Provider && p.Mode == string(s.Mode) && m.account(p) == s.Account
-}
-
-// note stores a payment that may be that of lines.
-func (s *search) note(p book.Payment) {
-	o := oursOf(p)
+// note stores the id of a payment that may be that of lines, and reports whether it did.
+func (s *search) note(o book.Outline) (noted bool) {
 	add := func(to map[string][]string, lines []string) {
 		for _, line := range lines {
 			if len(to[line]) < maxCandidates {
-				to[line] = append(to[line], p.ID)
-				s.add(p)
+				to[line], noted = append(to[line], o.ID), true
 			}
 		}
 	}
-	if p.UpstreamID != "" {
-		add(s.upstream, s.byID[p.UpstreamID])
+	if o.UpstreamID != "" {
+		add(s.upstream, s.byID[o.UpstreamID])
 	}
-	add(s.similar, s.bySimilar[similarity{o.Party, o.signed()}])
+	amount := o.Gross
+	if o.Kind != book.KindCollection {
+		amount = -amount
+	}
+	add(s.similar, s.bySimilar[similarity{o.Account, amount}])
+	return noted
 }
 
 // candidates returns the possible payments of a line, without those of matches that a person has undone.

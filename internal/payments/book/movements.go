@@ -43,13 +43,32 @@ func (rd *Reader) ByReferences(ctx context.Context, references []string) (map[st
 	return found, err
 }
 
-// The order of ids is the order of acceptance.
-const paymentsBetween = `SELECT ` + paymentColumns + ` FROM payments WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3`
+// Outline is the part of a payment that a line of a statement may share. Reading it costs a fraction of the payment.
+type Outline struct {
+	ID, Rail, Mode string
+	Kind           Kind
+	Account        string
+	UpstreamID     string
+	Gross          money.Pesewas
+}
 
-// Between returns at most limit payments that were accepted after the payment with the id after and until a time.
-// next is the id for the next call. An empty next means that there are no more.
-func (rd *Reader) Between(ctx context.Context, after string, until time.Time, limit int) (list []Payment, next string, err error) {
-	if list, err = rd.list(ctx, paymentsBetween, after, IDAt(until), int64(limit)); len(list) == limit {
+// The order of ids is the order of acceptance.
+const outlinesBetween = `SELECT id, kind, account, upstream_id, amount, charges, fee_bearer FROM payments
+WHERE id > $1 AND id <= $2 AND rail = $3 AND mode = $4 ORDER BY id LIMIT $5`
+
+// OutlinesBetween returns at most limit payments of a provider and mode that were accepted after the payment with the
+// id after and until a time. next is the id for the next call. An empty next means that there are no more.
+func (rd *Reader) OutlinesBetween(ctx context.Context, rail, mode, after string, until time.Time, limit int) (list []Outline, next string, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		list = make([]Outline, 0, limit)
+		return tx.Query(outlinesBetween, []any{after, IDAt(until), rail, mode, int64(limit)}, func(r *db.Row) error {
+			var p Payment
+			err := r.Scan(&p.ID, &p.Kind, &p.Account, &p.UpstreamID, &p.Amount, &p.Charges, &p.FeeBearer)
+			list = append(list, Outline{ID: p.ID, Rail: rail, Mode: mode, Kind: p.Kind, Account: p.Account, UpstreamID: p.UpstreamID, Gross: p.Gross()})
+			return err
+		})
+	})
+	if err == nil && len(list) == limit {
 		next = list[limit-1].ID
 	}
 	return list, next, err
