@@ -40,6 +40,9 @@ func TestDays_closedByTwoPeople(t *testing.T) {
 	of := "?mode=live&day=" + day
 	approve := func(request string) { b.approvedBy(approver, requester, request) }
 	b.as(requester)
+	if list := b.want(http.StatusOK, "/ops/days?mode=live", ">Open<", "Before the first movement"); strings.Count(list.text, ">Open<") != 2 {
+		t.Errorf("the books began yesterday, and %d days are open", strings.Count(list.text, ">Open<"))
+	}
 	b.want(http.StatusOK, "/ops/days/day"+of, "Statements are missing", "Bank account gcb-main", "Enter statements")
 	b.post(http.StatusSeeOther, "/ops/days/statement", "id", b.want(http.StatusOK, "/ops/days/statement").hidden(t, "id"), "reason", "bank", "mode", "live", "day", day, "balances", "bank/gcb-main=68.00 float/mtn=")
 	b.want(http.StatusOK, "/ops/days/day"+of, "Unexplained −GHS 2.00")
@@ -51,7 +54,7 @@ func TestDays_closedByTwoPeople(t *testing.T) {
 		t.Fatal(last, err)
 	}
 	b.want(http.StatusOK, "/ops/days/day"+of, "Closed at", "Reopen day", "See signatures")
-	b.want(http.StatusOK, "/ops/days?mode=live", ">Closed<")
+	b.want(http.StatusOK, "/ops/days?mode=live", ">Closed<", "Before the first close")
 	b.want(http.StatusOK, "/ops/days/month"+of, "The month does not tie yet")
 	approve(b.ordered("/ops/days/reopen", "mode", "live", "day", day))
 	b.want(http.StatusOK, "/ops/days/day"+of, "as agreed", "Close day")

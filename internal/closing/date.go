@@ -1,6 +1,7 @@
 package closing
 
 import (
+	"context"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
@@ -49,6 +50,16 @@ func (d Day) End() time.Time { return (d + 1).Begin() }
 
 // String writes the date: 2026-11-27.
 func (d Day) String() string { return d.Begin().Format(time.DateOnly) }
+
+// Began returns the day of the first movement of an asset. any is false if nothing has moved.
+func (b *Books) Began(ctx context.Context, asset ledger.Asset) (day Day, any bool, err error) {
+	var at time.Time
+	err = b.db.Read(ctx, func(tx *db.Tx) error {
+		at, err = ledger.FirstMovement(tx, asset)
+		return err
+	})
+	return DayOf(at), !at.IsZero(), err
+}
 
 // Today returns the current day.
 func (b *Books) Today() Day { return DayOf(b.clock.Now()) }

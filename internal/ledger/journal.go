@@ -97,6 +97,26 @@ func BalancesBefore(tx *db.Tx, asset Asset, at time.Time) (map[AccountID]int64, 
 	return balances, err
 }
 
+const (
+	sqlFirstHour = `SELECT at FROM ledger_hours WHERE asset = $1 AND at < $2 ORDER BY at LIMIT 1`
+
+	sqlFirstSince = `SELECT at FROM transfers WHERE asset = $1 AND at >= $2 ORDER BY at LIMIT 1`
+)
+
+// FirstMovement returns the hour of the first transfer of an asset, or a later time of the last hours. It is zero if
+// there is no transfer. The asset must be money.
+func FirstMovement(tx *db.Tx, asset Asset) (at time.Time, err error) {
+	h, _, err := hoursIn(tx)
+	if err != nil {
+		return at, err
+	}
+	found, err := tx.One(sqlFirstHour, []any{asset, h.until}, &at)
+	if err == nil && !found {
+		_, err = tx.One(sqlFirstSince, []any{asset, h.until}, &at)
+	}
+	return at, err
+}
+
 // Span is a part of the journal: the transfers of an asset with From <= at < To.
 type Span struct {
 	Asset    Asset

@@ -25,7 +25,8 @@ const daysShown = 40
 type dayLine struct {
 	day    closing.Day
 	closed bool
-	next   bool // it is the day to close next
+	next   bool   // it is the day to close next
+	never  string // why it is never closed; empty: it is not such a day
 }
 
 // days lists the newest days, and which of them are closed.
@@ -43,9 +44,21 @@ func (ps *Pages) days(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
+	began, moved, err := ps.Books.Began(v.Ctx, asset)
+	if err != nil {
+		return console.Answer{}, err
+	}
 	var lines []dayLine
 	for day := today; day > today-daysShown; day-- {
-		lines = append(lines, dayLine{day, closed[day], last.Revision > 0 && day == last.Day+1 && day < today})
+		line := dayLine{day: day, closed: closed[day], next: last.Revision > 0 && day == last.Day+1 && day < today}
+		switch {
+		case line.closed || line.next:
+		case last.Revision > 0 && day < last.Day: // days close in their order
+			line.never = "Before the first close"
+		case !moved || day < began:
+			line.never = "Before the first movement"
+		}
+		lines = append(lines, line)
 	}
 	columns := []console.Column[dayLine]{
 		console.Text("Day", "", func(d dayLine) string { return d.day.Begin().Format("Monday 2 January 2006") }),
@@ -55,6 +68,8 @@ func (ps *Pages) days(v *console.Visit) (console.Answer, error) {
 				return page.Mark(page.Badge{Tone: page.Good, Word: "Closed"})
 			case d.next:
 				return page.Mark(page.Badge{Tone: page.Open, Word: "To close next"})
+			case d.never != "":
+				return page.Text(d.never)
 			}
 			return page.Mark(page.Badge{Word: "Open"})
 		}),
