@@ -224,6 +224,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.jobs.Periodic("acts-expire", expireEvery, a.changes.Expire)
 	a.jobs.Periodic("statements-sweep", pruneEvery, a.reconcile.Sweep)
 	a.jobs.Periodic("statements-match", matchEvery, a.reconcile.Match)
+	a.jobs.Periodic("statements-settle", matchEvery, a.changes.SettleApproved)
 	a.jobs.Periodic("statements-recheck", pruneEvery, a.reconcile.Recheck)
 	a.meters = newMeters(a)
 	return nil

@@ -16,7 +16,7 @@ import (
 )
 
 // ofUnknown are the kinds whose examples need payouts of unknown outcome.
-var ofUnknown = []string{KindResolve, KindContradict, KindDecide, KindPair, KindPairAll, KindEndByLine}
+var ofUnknown = []string{KindResolve, KindContradict, KindDecide, KindPair, KindPairAll, KindEndByLine, KindEndAllByLine}
 
 // difference is an exception as a test stores it, with a line of its own.
 type difference struct {
@@ -83,6 +83,10 @@ func exceptionExamples() map[string]example {
 		KindPairAll: {ask: func(x *examples, id string) (Request, error) {
 			line := x.differs(difference{source: hubtelSource, kind: "theirs_only", delta: -10 * money.Cedi})
 			return x.request(KindPairAll, id, "pairs", line+"="+x.next())
+		}},
+		KindEndAllByLine: {ask: func(x *examples, id string) (Request, error) {
+			x.differs(difference{source: hubtelSource, kind: "ours_only", payment: x.next()})
+			return x.request(KindEndAllByLine, id, "source", hubtelSource, "kind", "ours_only")
 		}},
 		KindEndByLine: {has: walletKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (Request, error) {
 			return of(KindEndByLine, difference{source: hubtelSource, kind: "ours_only", payment: x.next()})(x, id)
@@ -328,5 +332,81 @@ func TestPairAll_refusals(t *testing.T) {
 		if _, err := x.request(KindPairAll, newID(), "pairs", line+"="+payment); !problem.Is(err, problem.NotFound) {
 			f.t.Errorf("an unknown payment: %v", err)
 		}
+	})
+}
+
+// The outcomes of many payments are set from the statement by one request: only of payments that a statement can end, each once, and not
+// before the approval. A payment that changes between the two keeps its exception.
+func TestEndAllByLine_oneByOne(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.rail.pending = true
+		pays := x.unknown(4)
+		var ids []string
+		for _, pay := range pays {
+			ids = append(ids, f.differs(difference{source: hubtelSource, kind: "state", payment: pay.ID, delta: -10 * money.Cedi}))
+		}
+		f.tx(func(tx *db.Tx) error { // as the provider's answer does, without a note of an operator
+			_, err := tx.Exec(`UPDATE payments SET status = 'success', settled_at = created_at + 1 WHERE id = $1`, pays[3].ID)
+			return err
+		})
+		request, err := x.request(KindEndAllByLine, newID(), "source", hubtelSource, "kind", "state")
+		if err != nil || request.Amount != 30*money.Cedi {
+			f.t.Fatalf("%+v, %v", request, err)
+		}
+		if _, err := x.request(KindEndAllByLine, newID(), "source", hubtelSource, "kind", "fee"); !problem.Is(err, problem.Invalid) {
+			f.t.Errorf("differences of fees: %v", err)
+		}
+		settles := func() {
+			if err := f.SettleApproved(t.Context()); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+		settles()
+		if p, err := f.Payments.Find(t.Context(), pays[0].ID); err != nil || !p.Status.Open() {
+			f.t.Fatalf("settled without an approval: %s, %v", p.Status, err)
+		}
+		seen, err := f.Review(t.Context(), f.first.Place, request.ID)
+		if err == nil {
+			request, err = f.Approve(t.Context(), f.first, request.ID, seen.Shown)
+		}
+		if err != nil || request.State != Done {
+			f.t.Fatalf("%+v, %v", request, err)
+		}
+		if _, err := f.Payments.Resolve(t.Context(), pays[2].ID, false, "another line", "ama"); err != nil {
+			f.t.Fatal(err)
+		}
+		settles()
+		settles()
+		for i, want := range []struct {
+			status book.Status
+			ending reconcile.Ending
+			note   bool
+		}{{book.StatusSuccess, reconcile.EndedSettled, false}, {book.StatusSuccess, reconcile.EndedSettled, false}, {book.StatusFailed, "", true}, {book.StatusSuccess, "", false}} {
+			p, err := f.Payments.Find(t.Context(), pays[i].ID)
+			e, exceptionErr := f.Reconcile.Exception(t.Context(), ids[i])
+			if err != nil || exceptionErr != nil || p.Status != want.status || e.Ending != want.ending || (e.Note != "") != want.note || (e.Ending == "") != (e.Request == "") {
+				f.t.Errorf("payment %d is %s, its exception %+v: %v %v", i, p.Status, e, err, exceptionErr)
+			}
+		}
+	})
+}
+
+// A reversal of a part of a payment does not take the whole payment back.
+func TestEndByLine_partOfAPayment(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.rail.pending = true
+		pay := x.unknown(1)[0]
+		if _, err := f.Payments.Resolve(t.Context(), pay.ID, true, "the first statement", "ama"); err != nil {
+			f.t.Fatal(err)
+		}
+		part := f.differs(difference{source: hubtelSource, kind: "state", payment: pay.ID, delta: 4 * money.Cedi})
+		if _, err := x.request(KindEndByLine, newID(), "exception", part); err == nil || problem.From(err).Code != "partly_reversed" {
+			f.t.Errorf("a part of the payment: %v", err)
+		}
+		x.approved(KindSuspend, "exception", part)
+		whole := f.differs(difference{source: hubtelSource, kind: "state", payment: pay.ID, delta: 10 * money.Cedi})
+		x.approved(KindEndByLine, "exception", whole)
 	})
 }

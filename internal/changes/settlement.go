@@ -105,6 +105,9 @@ func (a *Changes) settlementOf(ctx context.Context, e reconcile.Exception, pay b
 		out := pay.Kind != book.KindCollection
 		p.Paid = l.Status == reconcile.StatusSuccess && (l.Amount < 0) == out
 		p.FeeKnown, p.Fee = p.Paid && l.FeeKnown, l.Fee
+		if amount := max(l.Amount, -l.Amount); l.Status == reconcile.StatusSuccess && !p.Paid && amount != 0 && amount < pay.Gross() {
+			return p, problem.New(problem.Invalid, "partly_reversed", "The provider took back a part of the payment. Put the difference into suspense")
+		}
 	}
 	if pay.Status.Open() {
 		return p, a.Payments.Resolvable(pay, p.Paid)
@@ -174,6 +177,13 @@ func (a *Changes) endByLine(ctx context.Context, request *Request, finish Finish
 	if err != nil {
 		return err
 	}
+	return a.settleByLine(ctx, p, *request, func(tx *db.Tx) error {
+		return finish(tx, []audit.Change{{What: "payment", Before: p.Payment.Status, After: paidWord(p.Paid)}})
+	})
+}
+
+// settleByLine ends a payment and its exception in one transaction, which also runs then.
+func (a *Changes) settleByLine(ctx context.Context, p settlement, request Request, then func(*db.Tx) error) (err error) {
 	// A group commit returns to a caller that leaves before its batch ends.
 	ctx = context.WithoutCancel(ctx)
 	also := func(tx *db.Tx) error {
@@ -183,7 +193,7 @@ func (a *Changes) endByLine(ctx context.Context, request *Request, finish Finish
 		if err := a.Reconcile.EndSettled(tx, p.Exception, p.Digest, request.ID); err != nil {
 			return err
 		}
-		return finish(tx, []audit.Change{{What: "payment", Before: p.Payment.Status, After: paidWord(p.Paid)}})
+		return then(tx)
 	}
 	switch {
 	case p.Contradict:

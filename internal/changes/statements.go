@@ -40,7 +40,7 @@ func (a *Changes) exceptionKinds() []Kind {
 			[]Field{{Name: "for", Label: "For", Options: releaseSides, Max: 8, Required: true}, walletField})},
 		{Name: KindAdopt, Title: "Unmatched credit to a wallet", Rule: rule, Look: a.lookAdopt, Check: a.checkAdopt, Apply: a.adopt,
 			Fields: []Field{oneField, sourceField, mostField, {Name: FieldWallet, Label: "Account", Hint: walletField.Hint, Max: 64, Required: true}}},
-		a.pairKind(rule), a.pairAllKind(rule), a.evidenceKind(rule),
+		a.pairKind(rule), a.pairAllKind(rule), a.evidenceKind(rule), a.endAllKind(rule),
 	}
 }
 

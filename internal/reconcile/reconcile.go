@@ -13,6 +13,7 @@
 //	credit.go      credits of a bank that pay for a deposit
 //	pair.go        matches that a person makes
 //	money.go       resolutions that book money
+//	approved.go    exceptions whose payments get their outcomes one by one
 //	resolve.go     exceptions that one request is about, and their end
 //	missing.go     payments that statements do not have
 //	search.go      lines that name no payment

@@ -140,6 +140,19 @@ func writtenKinds(*console.Visit) ([]page.Option, error) {
 	return kindOptions("That of the exception"), nil
 }
 
+// The choices of a request about many payments whose outcomes a statement can set.
+func (ps *Pages) sourcesToSettle(v *console.Visit) ([]page.Option, error) {
+	return ps.sources(v, "Choose")
+}
+
+func settledKinds(*console.Visit) ([]page.Option, error) {
+	options := []page.Option{{Value: "", Text: "Choose"}}
+	for _, k := range []reconcile.Kind{reconcile.StateOff, reconcile.OursOnly} {
+		options = append(options, page.Option{Value: string(k), Text: kindTexts[k]})
+	}
+	return options, nil
+}
+
 // offered is the maximum number of exceptions in a list to choose from.
 const offered = 100
 
@@ -186,7 +199,7 @@ func (ps *Pages) exceptions(v *console.Visit) (console.Answer, error) {
 	l := page.List{Title: "Exceptions", Lead: "Differences between the statements of providers and banks and our payments.", Filters: fields, Active: v.Narrowed(exceptionFilters...), Clear: exceptionsPage,
 		Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: exceptionsPage + "/fee", Text: "Book fees"}, page.Link{Href: exceptionsPage + "/suspend", Text: "Put into suspense"},
 			page.Link{Href: exceptionsPage + "/release", Text: "Move out of suspense"}, page.Link{Href: exceptionsPage + "/adopt", Text: "Put into a wallet"},
-			page.Link{Href: exceptionsPage + "/match-all", Text: "Match with payments"}, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
+			page.Link{Href: exceptionsPage + "/match-all", Text: "Match with payments"}, page.Link{Href: exceptionsPage + "/end-all", Text: "Set outcomes"}, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
 		Empty: page.Empty{Title: "No exceptions", Text: "Every line of the statements agrees with our payments."}}
 	if l.Active {
 		l.Empty = page.Empty{Title: "No results", Text: "No exception matches these filters.", Href: exceptionsPage, Do: "Clear filters"}

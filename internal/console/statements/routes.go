@@ -71,6 +71,9 @@ func (ps *Pages) resolutionForms() []approvals.Form {
 		ps.Approvals.Form(changes.KindPairAll, "/exceptions/match-all", "Request the matches", "Matches the lines of several exceptions with payments of ours. No money moves.", nil),
 		ps.Approvals.Form(changes.KindEndByLine, "/exceptions/end", "Request the end",
 			"Sets the outcome of a payment whose outcome is unknown from the statement, or corrects one that an earlier statement set. An outcome that the provider reported stays.", one),
+		ps.Approvals.Form(changes.KindEndAllByLine, "/exceptions/end-all", "Request the ends",
+			"Sets the outcomes of all payments of an account and kind from the statement, up to an amount and at most 500. Outcomes are set within a minute of the approval. A payment that its provider reported, or that has changed since, keeps its exception.",
+			approvals.Choices{"source": ps.sourcesToSettle, "kind": settledKinds}),
 	}
 }
 

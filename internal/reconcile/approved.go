@@ -1,0 +1,54 @@
+package reconcile
+
+import (
+	"context"
+	"strings"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
+)
+
+const (
+	approveException = `UPDATE statement_exceptions SET act = $2 WHERE id = $1 AND ended_at = 0`
+
+	approvedExceptions = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE ended_at = 0 AND act <> '' AND id > $1 ORDER BY id LIMIT $2`
+
+	declineException = `UPDATE statement_exceptions SET act = '', note = $3 WHERE id = $1 AND act = $2 AND ended_at = 0`
+)
+
+// Approve marks exceptions whose payments get their outcomes from the statement, each in a transaction of its own. It
+// refuses if an exception differs from the digest.
+func (s *store) Approve(tx *db.Tx, ids []string, digest, act string) error {
+	list, err := s.lock(tx, selectExceptions, ids, digest)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.Request != "" {
+			return problem.New(problem.Duplicate, "exception_approved", "An exception waits for the outcome of an earlier request")
+		}
+		if _, err := tx.Exec(approveException, e.ID, act); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Approved returns exceptions that Approve has marked and that are still open, in the order of their ids.
+func (s *store) Approved(ctx context.Context, after string, limit int) (list []Exception, err error) {
+	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		list, err = queryExceptions(tx, approvedExceptions, after, int64(limit))
+		return err
+	})
+	return list, err
+}
+
+// Decline removes the mark of an exception whose payment did not get its outcome, and stores the reason as its note.
+func (s *store) Decline(ctx context.Context, e Exception, why string) error {
+	note := usertext.Cut(strings.TrimSpace("Not settled: "+why+" "+e.Note), maxNote)
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(declineException, e.ID, e.Request, note)
+		return err
+	})
+}
