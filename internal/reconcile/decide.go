@@ -62,7 +62,8 @@ type ours struct {
 	From      time.Time // it cannot have moved before
 	Until     time.Time // it may have moved until then
 	Fee       money.Pesewas
-	Reversal  bool // a line of its reversal is matched
+	Reversal  bool           // a line of its reversal is matched
+	Moved     *money.Pesewas // the change by the line of the movement, of a payment with a reversal; nil: not known
 	Movement  string
 	Reversing string // the lines that are matched
 }
@@ -167,6 +168,8 @@ func paid(leg Leg, o ours) string {
 func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []Difference) {
 	state := ""
 	switch {
+	case leg == LegReversal && o.Paid && magnitude(l.Amount) < o.Amount:
+		state = fmt.Sprintf("The provider took back %s of the payment, and it is successful here with %s.", cedis(magnitude(l.Amount)), cedis(o.Amount))
 	case leg == LegReversal && o.Paid:
 		state = "The provider took the payment back, and it is successful here."
 	case leg == LegReversal || o.Reversal && !o.Paid:
@@ -178,12 +181,15 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 		state = "The provider's statement has the payment as paid, and it failed here."
 	}
 	booked := o.Paid && o.Current // otherwise a difference of state has all of the line
-	if off := magnitude(l.Amount) - o.Amount; off != 0 && leg == LegMovement {
+	if off := l.Amount - o.signed(); off != 0 && leg == LegMovement {
 		d := Difference{AmountOff, magnitude(off), 0, fmt.Sprintf("The statement has %s, and the payment has %s.", cedis(magnitude(l.Amount)), cedis(o.Amount))}
 		if booked {
-			d.Delta = l.Amount - o.signed()
+			d.Delta = off
 		}
 		list = append(list, d)
+	}
+	if leg == LegReversal && !o.Paid {
+		list = append(list, takenBack(l, o)...)
 	}
 	if off := l.Fee - o.Fee; off != 0 && l.FeeKnown && leg == LegMovement {
 		d := Difference{FeeOff, magnitude(off), 0, fmt.Sprintf("The statement has a fee of %s, and %s is booked.", cedis(l.Fee), cedis(o.Fee))}
@@ -196,6 +202,20 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 		list = append(list, Difference{StateOff, o.Amount, l.change(), state})
 	}
 	return list
+}
+
+// takenBack returns the difference between a reversal and the movement that it takes back. Our books have both or
+// neither, so the two lines must add up to nothing.
+func takenBack(l Line, o ours) []Difference {
+	moved := o.held()
+	if o.Moved != nil {
+		moved = *o.Moved
+	}
+	off := l.change() + moved
+	if off == 0 {
+		return nil
+	}
+	return []Difference{{AmountOff, magnitude(off), off, fmt.Sprintf("The provider took back %s of a movement of %s.", cedis(magnitude(l.change())), cedis(magnitude(moved)))}}
 }
 
 func cedis(amount money.Pesewas) string { return "GHS " + money.Grouped(amount.String()) }

@@ -100,6 +100,7 @@ type set struct {
 	matched  map[string]match         // by line
 	undone   map[[2]string]bool       // line and payment
 	fees     map[string]money.Pesewas // booked for lines
+	changes  map[string]money.Pesewas // by line: those of the set, and those that a line of the set takes back
 	now      time.Time
 	verdicts map[string]verdict
 	again    []string // lines to decide about again: the other leg of their payment was matched
@@ -127,11 +128,11 @@ func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, 
 	for i := range lines {
 		lines[i].within = source.withinFees()
 	}
-	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{},
+	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{}, changes: map[string]money.Pesewas{},
 		now: m.clock.Now(), verdicts: map[string]verdict{}}
 	ids, references := make([]string, len(lines)), []string{}
 	for i, l := range lines {
-		ids[i] = l.ID
+		ids[i], w.changes[l.ID] = l.ID, l.change()
 		if ours := ourReference(l.Reference); ours != "" {
 			references = append(references, ours)
 		}
@@ -212,7 +213,35 @@ func (m *matcher) loadTaken(ctx context.Context, w *set) error {
 	for _, one := range list {
 		w.take(one)
 	}
-	return nil
+	return m.loadMoved(ctx, w)
+}
+
+// loadMoved reads the lines of movements that lines of the set take back.
+func (m *matcher) loadMoved(ctx context.Context, w *set) error {
+	var ids []string
+	for _, l := range w.lines {
+		o := w.named[ourReference(l.Reference)]
+		if old, is := w.matched[l.ID]; is && old.payment != "" {
+			o = w.payments[old.payment]
+		}
+		if o == nil || o.Movement == "" || o.leg(l) != LegReversal {
+			continue
+		}
+		if _, known := w.changes[o.Movement]; !known {
+			ids = append(ids, o.Movement)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return m.db.Read(ctx, func(tx *db.Tx) error {
+		lines, err := queryLines(tx, linesByID, ids)
+		for _, l := range lines {
+			l.within = w.source.withinFees()
+			w.changes[l.ID] = l.change()
+		}
+		return err
+	})
 }
 
 func idsOf(payments map[string]*ours) []string {
@@ -322,6 +351,9 @@ func (w *set) booked(l Line, old match) (v verdict) {
 func (w *set) with(o *ours, l Line) ours {
 	given := *o
 	given.Fee += w.fees[l.ID]
+	if moved, known := w.changes[o.Movement]; known {
+		given.Moved = &moved
+	}
 	return given
 }
 
@@ -332,8 +364,11 @@ func (w *set) put(l Line, v verdict) {
 		return
 	}
 	if _, was := w.matched[l.ID]; !was {
-		if o := w.payments[v.payment]; v.leg == LegReversal && o.Movement != "" {
+		switch o := w.payments[v.payment]; {
+		case v.leg == LegReversal && o.Movement != "":
 			w.again = append(w.again, o.Movement)
+		case v.leg == LegMovement && o.Reversing != "":
+			w.again = append(w.again, o.Reversing)
 		}
 	}
 	w.take(match{line: l.ID, payment: v.payment, leg: v.leg})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -172,6 +173,45 @@ func TestMatch_newVersion(t *testing.T) {
 		f.match()
 		f.mustFind()
 	})
+}
+
+// A reversal of another amount than the movement that it takes back is an exception by the difference, in whatever order and whichever
+// files the two lines come.
+func TestMatch_reversalOfAnotherAmount(t *testing.T) {
+	paid := mtnRow("78", refA, "2026-11-20 12:01:00", "Successful", "FRI:233241234567/MSISDN", "us", "10.00", "", "")
+	back := func(amount string) string {
+		return mtnRow("79", refA, "2026-11-20 13:00:00", "Successful", "us", "FRI:233241234567/MSISDN", amount, "", "")
+	}
+	for name, c := range map[string]struct {
+		status string
+		files  []string
+		want   []Kind
+		delta  money.Pesewas
+	}{
+		"whole, failed here":           {"failed", []string{paid + back("-10.00")}, nil, 0},
+		"less, failed here":            {"failed", []string{paid + back("-9.00")}, []Kind{AmountOff}, 100},
+		"more, failed here":            {"failed", []string{paid + back("-10.50")}, []Kind{AmountOff}, -50},
+		"less, in another file":        {"failed", []string{paid, back("-9.00")}, []Kind{AmountOff}, 100},
+		"less, and the movement after": {"failed", []string{back("-9.00"), paid}, []Kind{AmountOff}, 100},
+		"less, successful here":        {"success", []string{paid + back("-9.00")}, []Kind{StateOff}, -900},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := newFixture(t, d)
+				f.pay(collected(refA, func(r *row) { r.status = c.status }))
+				for _, file := range c.files {
+					f.must(mtn, mtnHeading+file)
+					f.match()
+				}
+				f.match()
+				for _, e := range f.mustFind(c.want...) {
+					if e.Delta != c.delta || e.Amount == 0 {
+						t.Errorf("the exception is %+v, want a delta of %s", e, c.delta)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A bank's line is the settlement of the movements that add up to it less their fees; within the lag it is in transit.

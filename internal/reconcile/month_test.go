@@ -315,17 +315,7 @@ func (g *month) books(f *fixture) {
 		list = append(list, t)
 	}
 	for part := range slices.Chunk(list, 1000) {
-		if err := f.db.Write(f.t.Context(), func(tx *db.Tx) error {
-			page, err := f.matcher.ledger.Open(tx)
-			if err != nil {
-				return err
-			}
-			err = page.Add(part...)
-			page.Post()
-			return err
-		}); err != nil {
-			f.t.Fatal(err)
-		}
+		f.posts(part...)
 	}
 }
 

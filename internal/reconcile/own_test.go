@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -113,6 +114,83 @@ func TestMatch_ownCreditAtBank(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A transfer of our own money whose line and whose entry in the books are on two sides of midnight, or whose end is not booked, explains the
+// day by its amount.
+func TestDay_ownTransferInTransit(t *testing.T) {
+	const source = "test/mtn/disbursement"
+	midnight := noon.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	before, after := midnight.Add(-time.Minute), midnight.Add(time.Minute)
+	for name, c := range map[string]struct {
+		booked, line time.Time // a zero booked: the transfer is on its way
+		want         money.Pesewas
+	}{
+		"booked before, the line after":  {before, after, -50_000},
+		"the line before, booked after":  {after, before, 50_000},
+		"the line before, never booked":  {time.Time{}, before, 50_000},
+		"both before":                    {before, before, 0},
+		"both after":                     {after, after, 0},
+		"the line after, and not booked": {time.Time{}, after, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := newFixture(t, d)
+				f.transfers("TOPUP-000001")
+				if c.booked.IsZero() {
+					f.exec(`UPDATE own_transfers SET state = 'sent', ended_at = 0`)
+				} else {
+					f.exec(`UPDATE own_transfers SET ended_at = $1`, c.booked)
+					f.posts(ledger.Transfer{Asset: ledger.TestGHS, From: ledger.FloatAt("mtn", "disbursement"), To: ledger.Transit, Amount: 50_000, Subject: "a", Leg: "ended", Kind: "transfer", At: c.booked})
+				}
+				line := func(id string, at time.Time, status, amount, balance string) string {
+					return mtnRow(id, "", at.Format(time.DateTime), status, "BANK", "us", amount, "", balance)
+				}
+				f.must(source, mtnHeading+line("1", midnight.Add(-time.Hour), "Failed", "1.00", "0.00")+line("2", c.line, "Successful", "500.00", "500.00")+
+					line("3", midnight.Add(time.Hour), "Failed", "1.00", "500.00"))
+				f.match()
+				f.mustFind()
+				var list []Given
+				if err := d.Read(t.Context(), func(tx *db.Tx) (err error) {
+					list, err = AtDay(tx, "test", midnight.Add(-24*time.Hour), midnight)
+					return err
+				}); err != nil || len(list) != 1 {
+					t.Fatalf("%+v, %v", list, err)
+				}
+				explained := money.Pesewas(0)
+				for _, r := range list[0].Reasons {
+					explained += r.Amount
+				}
+				if off := list[0].Balance - f.ours(list[0].Account, midnight); off != c.want || explained != c.want {
+					t.Errorf("the books differ by %s, explained %s by %+v, want %s", off, explained, list[0].Reasons, c.want)
+				}
+			})
+		})
+	}
+}
+
+// exec changes rows.
+func (f *fixture) exec(sql string, args ...any) {
+	f.t.Helper()
+	if err := f.db.Write(f.t.Context(), func(tx *db.Tx) error { _, err := tx.Exec(sql, args...); return err }); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// posts books transfers.
+func (f *fixture) posts(list ...ledger.Transfer) {
+	f.t.Helper()
+	if err := f.db.Write(f.t.Context(), func(tx *db.Tx) error {
+		page, err := f.matcher.ledger.Open(tx)
+		if err != nil {
+			return err
+		}
+		err = page.Add(list...)
+		page.Post()
+		return err
+	}); err != nil {
+		f.t.Fatal(err)
 	}
 }
 

@@ -154,6 +154,8 @@ const (
 
 	linesByReference = `SELECT ` + lineColumns + ` FROM statement_lines WHERE reference IN (SELECT value FROM texts($1)) AND reference <> ''`
 
+	linesByID = `SELECT ` + lineColumns + ` FROM statement_lines WHERE id IN (SELECT value FROM texts($1))`
+
 	selectLine = `SELECT ` + lineColumns + ` FROM statement_lines WHERE id = $1`
 
 	linesOfStatement = `SELECT ` + lineColumns + ` FROM statement_lines WHERE statement = $1 AND file_row > $2 ORDER BY file_row LIMIT $3`
