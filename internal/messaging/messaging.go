@@ -6,6 +6,7 @@
 //
 //	otp.go, stopped_campaigns.go      SendOTP; campaigns that an operator stopped
 //	answer.go                         answers to texts from handsets
+//	composed.go                       campaigns in which each recipient has a text
 //	campaign.go, campaign_report.go   Send with its checks and price; campaigns and their messages, for tenants and operators
 //	recipients.go, quota.go           numbers and groups of a send; quotas
 //	credits.go, credits_report.go     sales of credits; credits and costs

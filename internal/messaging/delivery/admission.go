@@ -23,6 +23,7 @@ type Order struct {
 	Tenant   tenant.Tenant
 	Campaign Campaign
 	Numbers  []msisdn.MSISDN // the recipients, each once
+	Texts    []string        // their texts, all of the campaign's encoding, segments and credits; nil: all get the campaign's
 	Invalid  []string        // recipients that are not numbers; at most the number that is stored
 	Code     *otp.Code       // the code of a one-time password, else nil
 }
@@ -30,11 +31,15 @@ type Order struct {
 // admission prepares the acceptance of an order. It divides the recipients into chunks.
 func (o Order) admission() *admission {
 	a := &admission{tenant: o.Tenant, campaign: o.Campaign, invalid: o.Invalid, code: o.Code}
-	small := len(o.Numbers) <= SmallSize
+	small := len(o.Numbers) <= SmallSize && o.Texts == nil
 	for no, rest := int64(0), o.Numbers; len(rest) > 0; no++ {
 		n := min(len(rest), chunkSize)
 		a.chunks = append(a.chunks, chunk{Tenant: o.Campaign.Tenant, Campaign: o.Campaign.ID, No: no, State: chunkReady, Recipients: rest[:n],
 			CreatedAt: o.Campaign.CreatedAt, Small: small})
+		if o.Texts != nil {
+			first := len(o.Numbers) - len(rest)
+			a.chunks[no].Texts = o.Texts[first : first+n]
+		}
 		rest = rest[n:]
 	}
 	if small {

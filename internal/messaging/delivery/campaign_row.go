@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -198,4 +200,24 @@ func parseList(text string) []msisdn.MSISDN {
 		list[i] = msisdn.MSISDN(word)
 	}
 	return list
+}
+
+// writeTexts returns the texts of recipients in their stored form.
+func writeTexts(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	stored, _ := json.Marshal(texts) // a list of strings has a form
+	return string(stored)
+}
+
+// parseTexts parses the result of writeTexts.
+func parseTexts(stored string) (texts []string, err error) {
+	if stored == "" {
+		return nil, nil
+	}
+	if err = json.Unmarshal([]byte(stored), &texts); err != nil {
+		err = fmt.Errorf("the texts of a chunk: %w", err)
+	}
+	return texts, err
 }

@@ -47,7 +47,7 @@ const (
 			AND c.id NOT IN (SELECT value FROM texts($1)) LIMIT 100`
 	checkChunks = `SELECT c.id, 'is ' || c.status || ', counts ' || c.left_over || ' chunks, and has ' || coalesce(k.n, 0) FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM chunks WHERE state = 'ready' GROUP BY tenant, campaign) k ON k.tenant = c.tenant AND k.campaign = c.id
-		WHERE c.left_over <> coalesce(k.n, 0) OR (c.recipients <= 10) <> (c.numbers <> '') OR c.numbers <> '' AND (k.n > 0 OR c.status = 'done')
+		WHERE c.left_over <> coalesce(k.n, 0) OR c.recipients > 10 AND c.numbers <> '' OR c.numbers <> '' AND (k.n > 0 OR c.status = 'done')
 			OR c.numbers = '' AND (c.status = 'active') <> (c.left_over > 0) AND c.status <> 'stopped' LIMIT 100`
 	checkOpen = `SELECT m.campaign, 'message ' || m.no || ' is ' || m.status || ' and waits for ' || m.open || ' receipts, its parts for ' || coalesce(p.n, 0) FROM messages m
 		LEFT JOIN (SELECT tenant, campaign, message, count(*) AS n FROM parts WHERE state = 'open' GROUP BY tenant, campaign, message) p

@@ -18,6 +18,7 @@ type chunk struct {
 	No         int64
 	State      string
 	Recipients []msisdn.MSISDN
+	Texts      []string // by recipient; nil: all get the campaign's text
 	CreatedAt  time.Time
 	// Small is set for the only chunk of a small campaign. The chunk has no row of its own; its recipients, turn and
 	// claim are in the campaign's row.
@@ -41,6 +42,7 @@ var chunkColumns = []db.Column[chunk]{
 	{Name: "size", Int: func(c chunk) int64 { return int64(len(c.Recipients)) }},
 	{Name: "recipients", Text: func(c chunk) string { return writeList(c.Recipients) }},
 	{Name: "created_at", Time: func(c chunk) time.Time { return c.CreatedAt }},
+	{Name: "texts", Text: func(c chunk) string { return writeTexts(c.Texts) }},
 }
 
 const (
@@ -61,6 +63,10 @@ const (
 func bulkKind(mode tenant.Mode) string { return "sms_bulk_" + string(mode) }
 
 func smallKind(mode tenant.Mode) string { return "sms_small_" + string(mode) }
+
+// ownTextsKind is the kind of chunks whose recipients have texts of their own. The release before did not register it, and
+// would send the text with its fields unfilled.
+func ownTextsKind(mode tenant.Mode) string { return "sms_own_texts_" + string(mode) }
 
 // chunkPayload is the stored payload of a chunk's job, version 1.
 type chunkPayload struct {

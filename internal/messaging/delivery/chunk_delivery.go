@@ -22,7 +22,10 @@ import (
 // chunkJob returns the job of a chunk that is not claimed yet.
 func (d *runner) chunkJob(c Campaign, k chunk, code *otp.Code, staged bool) (jobs.Job, error) {
 	kind := bulkKind(c.Mode)
-	if len(k.Recipients) <= SmallSize {
+	switch {
+	case k.Texts != nil:
+		kind = ownTextsKind(c.Mode)
+	case len(k.Recipients) <= SmallSize:
 		kind = smallKind(c.Mode)
 	}
 	job, err := k.payload().job(kind)

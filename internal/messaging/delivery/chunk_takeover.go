@@ -53,10 +53,14 @@ func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wo
 		code.Find(payload.Tenant, payload.Campaign),
 		db.Query{SQL: selectCampaign, Args: []any{payload.Tenant, payload.Campaign}, Each: w.campaign.Scan},
 		db.Query{SQL: w.chunk.row().read + lock, Args: []any{payload.Tenant, payload.Campaign, payload.Chunk}, Each: func(r *db.Row) error {
-			var list string
+			var list, texts string
 			found = true
-			err := r.Scan(&w.turn, &w.next, &w.claimedAt, &list, &w.chunk.CreatedAt)
+			if err := r.Scan(&w.turn, &w.next, &w.claimedAt, &list, &w.chunk.CreatedAt, &texts); err != nil {
+				return err
+			}
 			w.chunk.Recipients = parseList(list)
+			var err error
+			w.chunk.Texts, err = parseTexts(texts)
 			return err
 		}})
 	if err != nil || !found {

@@ -18,7 +18,7 @@ func newTurn() int64 { return rand.Int64N(1<<62) + 1 } // need not be unpredicta
 // turnRow describes the row that has the turn of a chunk. It is the chunk's own row, or the campaign's row if the
 // campaign is small. The fields are SQL statements for that row.
 type turnRow struct {
-	read   string // reads an unfinished chunk: turn, number of begun recipients, their claim time, recipients, acceptance time
+	read   string // reads an unfinished chunk: turn, number of begun recipients, their claim time, recipients, acceptance time, texts
 	locked string // locks a set and reads key, turn and the campaign's status; done means that the chunk is finished
 	turn   string // reads the turn of a chunk
 	take   string // replaces the turn of a chunk
@@ -28,7 +28,7 @@ type turnRow struct {
 
 // locked locks the rows, so that turns cannot change before the transaction ends.
 var chunksRow = &turnRow{
-	read: `SELECT turn, begun, marked_at, recipients, created_at FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`,
+	read: `SELECT turn, begun, marked_at, recipients, created_at, texts FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`,
 	locked: `SELECT k.tenant, k.campaign, k.no, k.turn,
 		COALESCE((SELECT c.status FROM campaigns c WHERE c.tenant = k.tenant AND c.id = k.campaign), 'done') FROM rows($1) AS asked
 		JOIN chunks k ON k.tenant IN (asked.of_tenant) AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
@@ -48,7 +48,7 @@ var chunksRow = &turnRow{
 // finished small campaign has no other owner. A guard with left_over would mislead PostgreSQL in a young table: it
 // expects few such rows and compares each with the whole set.
 var campaignsRow = &turnRow{
-	read: `SELECT c.turn, CASE WHEN c.turn = 0 THEN 0 ELSE c.recipients END, c.marked_at, c.numbers, c.created_at FROM campaigns c
+	read: `SELECT c.turn, CASE WHEN c.turn = 0 THEN 0 ELSE c.recipients END, c.marked_at, c.numbers, c.created_at, '' FROM campaigns c
 		WHERE c.tenant = $1 AND c.id = $2 AND $3 >= 0 AND ` + waitingOfSmall + ` > 0`,
 	locked: `SELECT c.tenant, c.id, 0, c.turn, CASE WHEN ` + waitingOfSmall + ` > 0 THEN c.status ELSE 'done' END FROM rows($1) AS asked
 		JOIN campaigns c ON c.tenant IN (asked.of_tenant) AND c.id = asked.of_campaign ORDER BY unindexed(c.tenant), c.id FOR UPDATE OF c`,

@@ -36,6 +36,14 @@ func (w *work) render(codes *otp.Codes, code *otp.Code) {
 	}
 }
 
+// textOf returns the text of the message with a number.
+func (w *work) textOf(no int64) string {
+	if w.chunk.Texts == nil {
+		return w.text
+	}
+	return w.chunk.Texts[no-w.chunk.No*chunkSize]
+}
+
 // expired reports whether a one-time password is too old to be sent.
 func (w *work) expired(now time.Time) bool { return !w.until.IsZero() && !now.Before(w.until) }
 

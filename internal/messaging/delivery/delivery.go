@@ -7,6 +7,9 @@
 // such as a single message, is one chunk, which is stored in the campaign's row. If this node can submit it at once,
 // the transaction that charges it also claims it.
 //
+// The recipients of a campaign may have texts of their own, all of the campaign's encoding, segments and credits. They are
+// stored in the chunks, also of a campaign of few recipients, and deleted with the last message.
+//
 // SMPP has no idempotency key, so a written message without an answer is unknown. Such a message is sent again only
 // with Deps.Resend, and a one-time password never is. A chunk has one owner at a time, because every step needs the
 // turn that the step before it set.
@@ -15,6 +18,7 @@
 //
 //	delivery.go                       the package's interface and its construction
 //	check.go, erasure.go              consistency of messages and ledger; the rows of an erased number
+//	admission_together.go             several campaigns in one transaction
 //	admission.go                      the transaction that charges and stores campaigns
 //	small_batch.go, chunk_delivery.go
 //	                                  the jobs: several small campaigns, or one chunk with its bound of claimed messages
@@ -85,6 +89,7 @@ func (d *Delivery) register(rails map[tenant.Mode]provider.SMSSender) {
 		}
 		takes := func() bool { return !errors.Is(sender.Ready(""), provider.ErrElsewhere) }
 		d.jobs.Register(jobs.Handler{Kind: bulkKind(mode), Workers: bulkWorkers, Key: chunkTenant, Run: d.runner.deliver, Takes: takes})
+		d.jobs.Register(jobs.Handler{Kind: ownTextsKind(mode), Workers: bulkWorkers, Key: chunkTenant, Run: d.runner.deliver, Takes: takes})
 		d.jobs.Register(jobs.Handler{Kind: smallKind(mode), Workers: smallWorkers, Key: chunkTenant, Run: d.runner.deliver, Takes: takes})
 		d.jobs.Register(jobs.Handler{Kind: smallBatchKind(mode), Workers: smallWorkers, Run: d.runner.deliverSmallBatch, Takes: takes})
 	}
@@ -98,6 +103,16 @@ func (d *Delivery) Accept(ctx context.Context, o Order) (c Campaign, replayed bo
 		return d.admissions.accept(ctx, o.admission())
 	}
 	return d.admissions.acceptStaged(ctx, o.admission())
+}
+
+// AcceptTogether charges and stores several campaigns of one tenant in one transaction, or none of them. also runs in that
+// transaction. The error is InsufficientCredits with Shortage as Data if the credits do not cover all of them.
+func (d *Delivery) AcceptTogether(ctx context.Context, orders []Order, also func(tx *db.Tx) error) error {
+	list := make([]*admission, len(orders))
+	for i, o := range orders {
+		list[i] = o.admission()
+	}
+	return d.admissions.acceptTogether(ctx, list, also)
 }
 
 // Earlier returns the campaign that was accepted with the caller's idempotency key. Call it before other checks of

@@ -46,7 +46,7 @@ type flight struct {
 	submitter *submitter
 	sender    provider.SMSSender
 	w         *work
-	encoded   smstext.Message
+	encoded   smstext.Message // of a text that all recipients get
 	stopped   func() bool     // reports whether an operator has stopped the campaign
 	ctx       context.Context // when it ends, segments that were not submitted are given up
 	end       context.CancelFunc
@@ -106,7 +106,8 @@ func (f *flight) submit(messages []message) {
 		case begun.Sub(msg.SubmittedAt) >= resubmitFor:
 			f.answered = append(f.answered, failed(msg, "no operator took it in time"))
 		default:
-			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, segments: len(f.encoded.Segments)} // the number may repeat after 65,536 messages
+			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, encoded: f.encodedOf(msg)} // the number may repeat after 65,536 messages
+			s.segments = len(s.encoded.Segments)
 			s.outcomes = make([]provider.Outcome, s.segments)
 			for p := range s.outcomes {
 				s.outcomes[p].Class = provider.NotSent
@@ -125,6 +126,14 @@ func (f *flight) submit(messages []message) {
 		f.submitting--
 		f.signalLocked()
 	}()
+}
+
+// encodedOf returns the segments of a message.
+func (f *flight) encodedOf(msg message) smstext.Message {
+	if f.w.chunk.Texts == nil {
+		return f.encoded
+	}
+	return smstext.Encode(f.w.textOf(msg.No))
 }
 
 // recoverPanic must be deferred. After a panic the flight fails, so that the next owner reads the rows.
@@ -203,10 +212,10 @@ func (f *flight) divide(s *submission) {
 func (f *flight) segment(s *submission, p int) provider.Segment {
 	out := provider.Segment{From: f.w.campaign.Sender, To: msisdn.MSISDN(s.message.Recipient), Part: p + 1, Parts: len(s.outcomes), WantsReceipt: true}
 	if s.whole {
-		out.Text = f.w.text
+		out.Text = f.w.textOf(s.message.No)
 		return out
 	}
-	out.Encoding, out.Octets, out.Group = f.encoded.Encoding, f.encoded.Segments[p], s.group
+	out.Encoding, out.Octets, out.Group = s.encoded.Encoding, s.encoded.Segments[p], s.group
 	return out
 }
 
@@ -322,6 +331,6 @@ func (f *flight) takeLocked() []result {
 		delete(f.unrecorded, r.message.No)
 	}
 	f.w.offerAt = max(f.w.offerAt, f.offerAt)
-	f.submitter.metrics.submitted(results, f.encoded.Encoding)
+	f.submitter.metrics.submitted(results, f.w.campaign.Encoding)
 	return results
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/usertext"
 )
 
@@ -35,6 +36,7 @@ type submission struct {
 	outcomes    []provider.Outcome
 	divided     bool          // it is decided whether the message is submitted in segments
 	segments    int           // number of segments of the message
+	encoded     smstext.Message
 	whole       bool          // submitted as a whole, to a provider that splits it
 	answered    time.Time     // time of the last outcome
 	pause       time.Duration // pause before unsent segments are submitted again
