@@ -49,3 +49,23 @@ func Numbers(tx *db.Tx, g Group, each func(msisdn.MSISDN)) error {
 	}
 	return nil
 }
+
+const groupAfter = `SELECT ` + contactFields + ` FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT $4`
+
+// Each calls each with every contact of a group, as Numbers does, until it returns an error.
+func Each(tx *db.Tx, g Group, each func(Contact) error) error {
+	for after, more := "", true; more; {
+		more = false
+		if err := tx.Query(groupAfter, []any{g.Tenant, g.ID, after, atOnce}, func(r *db.Row) error {
+			var c Contact
+			if err := c.scan(r); err != nil {
+				return err
+			}
+			after, more = c.ID, true
+			return each(c)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

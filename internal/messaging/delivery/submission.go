@@ -34,8 +34,8 @@ type submission struct {
 	begun       time.Time     // time of its first submission
 	begunPassed time.Duration // the same on the monotonic clock
 	outcomes    []provider.Outcome
-	divided     bool          // it is decided whether the message is submitted in segments
-	segments    int           // number of segments of the message
+	divided     bool // it is decided whether the message is submitted in segments
+	segments    int  // number of segments of the message
 	encoded     smstext.Message
 	whole       bool          // submitted as a whole, to a provider that splits it
 	answered    time.Time     // time of the last outcome

@@ -1,0 +1,268 @@
+package compose
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/senderid"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/smstest"
+)
+
+type fixture struct {
+	*smstest.Node
+	*Store
+	t        *testing.T
+	senders  *senderid.Store
+	operator *smstest.Operator
+	sender   senderid.Sender
+}
+
+func each(t *testing.T, fn func(f *fixture)) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := smstest.New(t, d, smstest.Options{})
+		answers := idempotency.NewAnswers(d, n.Clock)
+		f := &fixture{Node: n, t: t, operator: smstest.NewOperator(), senders: senderid.New(d, n.Tenants, answers, n.Clock, config.Quotas{})}
+		people := contacts.New(d, n.Tenants, answers, n.Clock, config.Quotas{})
+		m := messaging.New(messaging.Deps{DB: d, Ledger: n.Ledger, Tenants: n.Tenants, Jobs: n.Queue, Answers: answers, Senders: f.senders, Contacts: people,
+			Clock: n.Clock, Log: n.Log, Secret: n.Secret, SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: f.operator}, Recovery: n.Recovery})
+		f.Store = New(d, n.Clock, n.Tenants, people, m)
+		n.Start()
+		t.Cleanup(m.Close)
+		f.Tenant = f.Customer("shop")
+		f.Write(func(tx *db.Tx) error { _, err := m.SellCredits(tx, "shop", "a sale", 100); return err })
+		s, _, err := f.senders.Request(t.Context(), idempotency.Caller{Tenant: "shop"}, "Kejetia", "a shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Write(func(tx *db.Tx) error {
+			f.sender, err = f.senders.Review(tx, "shop", s.ID, senderid.Approved, "", "a tester")
+			return err
+		})
+		fn(f)
+	})
+}
+
+func (f *fixture) create(message string, from Source) (Draft, error) {
+	return f.Create(f.t.Context(), "shop", uuid.NewString(), "ama", Text{SenderID: f.sender.ID, Message: message}, from)
+}
+
+func (f *fixture) must(message string, from Source) Draft {
+	f.t.Helper()
+	d, err := f.create(message, from)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return d
+}
+
+// texts returns the text of each recipient, as number=text.
+func (f *fixture) texts(d Draft) (list []string) {
+	f.t.Helper()
+	p, err := f.Price(f.t.Context(), d)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, a := range p.Texts {
+		list = append(list, string(a.Number)+"="+a.Text)
+	}
+	return list
+}
+
+func (f *fixture) request(d Draft) {
+	f.t.Helper()
+	f.Write(func(tx *db.Tx) error { return f.RequestIn(tx, d, "a request") })
+}
+
+// The fields of a text come from the columns of a file and from contacts. The text of a value is not read for fields.
+func TestCreate_fieldsOfAFile(t *testing.T) {
+	each(t, func(f *fixture) {
+		file := "Phone,First Name,Balance due\n0241000001,Ama,GHS 12.50\n0241000002,,7\n0241000003,{balance_due},8\n024,Kofi,9\n0241000001,Ama again,10\n0241000004,\"Yaa\nAsantewaa\",11\n"
+		d := f.must("Dear {First Name|friend}, you owe {balance_due}. {50% off}", Source{File: strings.NewReader(file), Numbers: "0241000005\n0241000002"})
+		want := []string{"233241000001=Dear Ama, you owe GHS 12.50. {50% off}", "233241000002=Dear friend, you owe 7. {50% off}",
+			"233241000003=Dear {balance_due}, you owe 8. {50% off}", "233241000004=Dear Yaa Asantewaa, you owe 11. {50% off}"}
+		if got := f.texts(d); !slices.Equal(got, want) {
+			t.Errorf("the texts are\n%s", strings.Join(got, "\n"))
+		}
+		p, err := f.Price(t.Context(), d)
+		if err != nil || p.Lacking != 1 || d.Invalid != 1 || d.Repeated != 2 || p.Credits() != 4 {
+			t.Errorf("%d lack a value, %d invalid, %d repeated, %d credits, %v", p.Lacking, d.Invalid, d.Repeated, p.Credits(), err)
+		}
+	})
+}
+
+// Groups give names. A number that is also pasted is one recipient, and numbers that opted out are left out.
+func TestCreate_groupsAndNumbers(t *testing.T) {
+	each(t, func(f *fixture) {
+		g, _, err := f.contacts.AddGroup(t.Context(), idempotency.Caller{Tenant: "shop"}, "customers", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.contacts.AddContacts(t.Context(), idempotency.Caller{Tenant: "shop"}, g.ID, []contacts.NewContact{{Phone: "0241000001", FirstName: "Ama"}, {Phone: "0241000002", FirstName: "Kofi"}}); err != nil {
+			t.Fatal(err)
+		}
+		f.Write(func(tx *db.Tx) error { f.contacts.OptOut(tx, "shop", "by phone", "233241000002"); return nil })
+		d := f.must("Hi {first_name|you}", Source{Groups: []string{g.ID, g.ID}, Numbers: "024 100 0001; 0241000003 0241000004, nobody"})
+		if got, want := f.texts(d), []string{"233241000001=Hi Ama", "233241000003=Hi you", "233241000004=Hi you"}; !slices.Equal(got, want) {
+			t.Errorf("the texts are %q", got)
+		}
+		if d.Repeated != 1 || d.Invalid != 1 || d.Count != 4 {
+			t.Errorf("%d repeated, %d invalid, %d recipients", d.Repeated, d.Invalid, d.Count)
+		}
+		if _, err := f.create("Hi", Source{Groups: []string{uuid.NewString()}}); !problem.Is(err, problem.Forbidden) {
+			t.Errorf("a foreign group: %v", err)
+		}
+	})
+}
+
+// A text with a field that nobody has, or in another notation, is refused before anything is stored.
+func TestCreate_refusals(t *testing.T) {
+	each(t, func(f *fixture) {
+		numbers := Source{Numbers: "0241000001"}
+		for text, from := range map[string]Source{
+			"Hi {frist_name}":                    {File: strings.NewReader("phone,first_name\n0241000001,Ama\n")},
+			"Hi {{first_name}}":                  numbers,
+			"Hi {first_name}":                    numbers,
+			"Hi {first_name} ":                   {File: strings.NewReader("phone,first_name\n0241000001,\n")},
+			"":                                   numbers,
+			"Hi":                                 {},
+			"Hi ":                                {Numbers: "nobody, 12"},
+			"Hi  ":                               {File: strings.NewReader("\x00\x01")},
+			strings.Repeat("a", 153*255+1) + "b": numbers,
+		} {
+			if _, err := f.create(text, from); !problem.Is(err, problem.Invalid) {
+				t.Errorf("%.30q: %v", text, err)
+			}
+		}
+		if all, err := f.List(t.Context(), "shop"); len(all) != 0 || err != nil {
+			t.Errorf("%d drafts, %v", len(all), err)
+		}
+	})
+}
+
+// A form that is sent again makes one draft, and a draft is sent once, as it was requested.
+func TestSend_once(t *testing.T) {
+	each(t, func(f *fixture) {
+		id := uuid.NewString()
+		text := Text{SenderID: f.sender.ID, Message: "Hi {first_name}"}
+		var d Draft
+		for range 2 {
+			var err error
+			if d, err = f.Create(t.Context(), "shop", id, "ama", text, Source{File: strings.NewReader("phone,first_name\n0241000001,Ama\n0241000002,Kofi\n")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ok := func(*db.Tx, Price) error { return nil }
+		if err := f.Send(t.Context(), "shop", id, d.Digest, ok); problem.From(err).Code != "changed_since" {
+			t.Fatalf("a draft that nobody requested: %v", err)
+		}
+		f.request(d)
+		if _, err := f.Change(t.Context(), "shop", id, text); problem.From(err).Code != "draft_frozen" {
+			t.Errorf("a change of a requested draft: %v", err)
+		}
+		if err := f.Discard(t.Context(), "shop", id); problem.From(err).Code != "draft_frozen" {
+			t.Errorf("a deletion of a requested draft: %v", err)
+		}
+		undone := errors.New("the request has ended")
+		if err := f.Send(t.Context(), "shop", id, d.Digest, func(*db.Tx, Price) error { return undone }); !errors.Is(err, undone) {
+			t.Fatal(err)
+		}
+		results := make(chan error)
+		for range 4 {
+			go func() { results <- f.Send(t.Context(), "shop", id, d.Digest, ok) }()
+		}
+		sent := 0
+		for range 4 {
+			if err := <-results; err == nil {
+				sent++
+			} else if problem.From(err).Code != "changed_since" {
+				t.Error(err)
+			}
+		}
+		f.Quiet()
+		if is, err := f.Get(t.Context(), "shop", id); sent != 1 || err != nil || is.Status != Sent || len(is.Campaigns) != 1 || len(is.Recipients.Rows) != 0 {
+			t.Errorf("sent %d times, %+v, %v", sent, is, err)
+		}
+		f.WantBalance(98)
+		if all := f.operator.All(); len(all) != 2 || all[0].Text != "Hi Ama" {
+			t.Errorf("sent: %+v", all)
+		}
+	})
+}
+
+// A withdrawn draft can be changed, and a request for the earlier text is refused.
+func TestSend_changedSince(t *testing.T) {
+	each(t, func(f *fixture) {
+		d := f.must("Hi", Source{Numbers: "0241000001"})
+		f.request(d)
+		f.Write(func(tx *db.Tx) error { return f.Withdraw(tx, "shop", d.ID) })
+		other, err := f.Change(t.Context(), "shop", d.ID, Text{SenderID: f.sender.ID, Message: "Ho", At: f.Clock.Now().Add(time.Hour)})
+		if err != nil || other.Digest == d.Digest {
+			t.Fatalf("%+v, %v", other, err)
+		}
+		f.request(other)
+		if err := f.Send(t.Context(), "shop", d.ID, d.Digest, func(*db.Tx, Price) error { return nil }); problem.From(err).Code != "changed_since" {
+			t.Error(err)
+		}
+	})
+}
+
+// Drafts are limited and end after seven days. A person's number is erased with its draft.
+func TestDrafts_bounded(t *testing.T) {
+	each(t, func(f *fixture) {
+		for i := range maxDrafts {
+			f.must("Hi", Source{Numbers: fmt.Sprintf("02410000%02d", i)})
+		}
+		if _, err := f.create("Hi", Source{Numbers: "0241000001"}); !problem.Is(err, problem.Invalid) {
+			t.Fatalf("one more draft: %v", err)
+		}
+		f.Write(func(tx *db.Tx) error {
+			if n, err := EraseNumber(tx, "233241000007"); n != 1 || err != nil {
+				t.Errorf("%d drafts are erased, %v", n, err)
+			}
+			return nil
+		})
+		f.Clock.Advance(draftTime + time.Hour)
+		if err := f.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := f.List(t.Context(), "shop"); len(all) != 0 || err != nil {
+			t.Errorf("%d drafts, %v", len(all), err)
+		}
+	})
+}
+
+// Fields are filled in texts of every length with characters of one, two and four octets.
+func FuzzFill(f *testing.F) {
+	f.Add("Hi {first_name}", "Ama")
+	f.Add("{a|b}{c}", "{c}")
+	f.Add("{{x}}", "₵")
+	f.Fuzz(func(t *testing.T, text, value string) {
+		m, err := parse(text, []string{"first_name"})
+		if err != nil {
+			return
+		}
+		filled, whole := m.fill([]string{value})
+		if whole && len(m.fields) == 0 && filled != text {
+			t.Errorf("%q became %q", text, filled)
+		}
+		if whole && value != "" && strings.Count(filled, value) < len(m.fields) && len(m.fields) > 0 {
+			t.Errorf("%q with %q became %q", text, value, filled)
+		}
+	})
+}
+
