@@ -4,7 +4,9 @@ package arkesel
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -120,12 +122,30 @@ type request struct {
 	UseCase    string   `json:"use_case"`
 }
 
-func (a *arkesel) send(c *call) {
-	var r request
+// read reads the body of a text: JSON, or a form as PHP clients send it, with recipients[0] and so on.
+func (c *call) read() (r request, err error) {
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
-	if err == nil {
-		err = json.Unmarshal(raw, &r)
+	if err != nil {
+		return r, err
 	}
+	if kind, _, _ := mime.ParseMediaType(c.Request.Header.Get("Content-Type")); kind != "application/x-www-form-urlencoded" {
+		return r, json.Unmarshal(raw, &r)
+	}
+	form, err := url.ParseQuery(string(raw))
+	r = request{Sender: form.Get("sender"), Message: form.Get("message"), Callback: form.Get("callback_url"), Scheduled: form.Get("scheduled_date"),
+		UseCase: form.Get("use_case"), Sandbox: form.Get("sandbox") == "true" || form.Get("sandbox") == "1", Recipients: form["recipients[]"]}
+	for i := range mostRecipients + 1 {
+		one, given := form[fmt.Sprintf("recipients[%d]", i)]
+		if !given {
+			break
+		}
+		r.Recipients = append(r.Recipients, one...)
+	}
+	return r, err
+}
+
+func (a *arkesel) send(c *call) {
+	r, err := c.read()
 	switch {
 	case err != nil:
 		c.refuse(http.StatusUnprocessableEntity, "The given data was invalid.")

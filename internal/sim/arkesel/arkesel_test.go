@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -58,7 +59,23 @@ func TestArkesel_answersAsDocumented(t *testing.T) {
 		}
 		simtest.Shaped(t, name, got, sample.Body)
 	}
-	if n := len(ark.Texts()); n != 2 {
+	form := url.Values{"sender": {"Kejetia"}, "message": {"by a form"}, "recipients[0]": {"233241000001"}, "recipients[1]": {"233241000002"}}
+	request, err := http.NewRequest(http.MethodPost, server.URL+"/arkesel/api/v2/sms/send", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("api-key", apiKey)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	ark.SetBalance(10)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if all := ark.Texts(); answer.StatusCode != http.StatusOK || all[len(all)-1].Text != "by a form" {
+		t.Errorf("a form: %d %+v", answer.StatusCode, all)
+	}
+	if n := len(ark.Texts()); n != 4 {
 		t.Errorf("%d texts were taken", n)
 	}
 }

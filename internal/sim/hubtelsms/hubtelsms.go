@@ -71,6 +71,7 @@ func (k *Hubtel) Join(s *sim.Sim) sim.Provider {
 		serve func(*call)
 	}{
 		"POST /v1/messages/send":                    {sim.OpText, h.send},
+		"GET /v1/messages/send":                     {sim.OpText, h.sendByAddress},
 		"POST /v1/messages/batch/simple/send":       {sim.OpText, h.simple},
 		"POST /v1/messages/batch/personalized/send": {sim.OpText, h.personalized},
 		"GET /v1/messages/{id}":                     {sim.OpTextState, h.state},
@@ -91,7 +92,11 @@ func (h *hubtel) guarded(w http.ResponseWriter, r *http.Request, op string, serv
 		return
 	}
 	c := &call{began}
-	if user, secret, _ := r.BasicAuth(); user != clientID || secret != clientSecret {
+	user, secret, basic := r.BasicAuth()
+	if !basic && r.Method == http.MethodGet { // the form of addresses, whose parameters have any case
+		user, secret = parameter(r, "clientid"), parameter(r, "clientsecret")
+	}
+	if user != clientID || secret != clientSecret {
 		c.Write(http.StatusUnauthorized, "application/json", []byte(`{"message":"Client credentials are invalid"}`))
 		return
 	}
@@ -140,16 +145,36 @@ func (h *hubtel) send(c *call) {
 	if !c.body(&r) {
 		return
 	}
-	id, code, ok := h.take(c, r.From, r.To, r.Content)
+	h.one(c, http.StatusCreated, r.From, r.To, r.Content)
+}
+
+// one takes a text and answers with a status.
+func (h *hubtel) one(c *call, status int, from, number, content string) {
+	id, code, ok := h.take(c, from, number, content)
 	if !ok {
 		return
 	}
 	out := answer{MessageID: id, Status: code, Description: descriptions[code]}
-	if to, err := msisdn.Parse(r.To); err == nil && code == accepted {
+	if to, err := msisdn.Parse(number); err == nil && code == accepted {
 		network, _ := to.LikelyNetwork()
 		out.Rate, out.NetworkID = rate, networks[network]
 	}
-	c.give(http.StatusCreated, out)
+	c.give(status, out)
+}
+
+// sendByAddress takes a text whose parts and credentials are in the query. Our adapter never sends so: an address is logged.
+func (h *hubtel) sendByAddress(c *call) {
+	h.one(c, http.StatusOK, parameter(c.Request, "from"), parameter(c.Request, "to"), parameter(c.Request, "content"))
+}
+
+// parameter returns a parameter of the query, whose name may have any case.
+func parameter(r *http.Request, name string) string {
+	for key, values := range r.URL.Query() {
+		if strings.EqualFold(key, name) {
+			return values[0]
+		}
+	}
+	return ""
 }
 
 // take enters one text, or returns the code of its refusal. ok is false when the call has been answered.

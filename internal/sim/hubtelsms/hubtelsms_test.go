@@ -68,7 +68,21 @@ func TestHubtelSMS_answersAsDocumented(t *testing.T) {
 			t.Errorf("%s: %d %v", path, status, got)
 		}
 	}
-	if n := len(hub.Texts()); n != 5 {
+	byAddress := "send?ClientId=" + clientID + "&clientsecret=" + clientSecret + "&From=Kejetia&to=233201000003&Content=hello+there"
+	for path, want := range map[string]int{byAddress: http.StatusOK, strings.Replace(byAddress, clientSecret, "x", 1): http.StatusUnauthorized} {
+		answer, err := http.Get(server.URL + "/hubtelsms/v1/messages/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s: %d", path, answer.StatusCode)
+		}
+	}
+	if all := hub.Texts(); all[len(all)-1].Text != "hello there" {
+		t.Errorf("the text by address is %+v", all[len(all)-1])
+	}
+	if n := len(hub.Texts()); n != 6 {
 		t.Errorf("%d texts were taken", n)
 	}
 }
