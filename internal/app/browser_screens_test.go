@@ -100,6 +100,7 @@ func (b *browsed) furnish() []screen {
 func (b *browsed) furnishMoney() []screen {
 	b.t.Helper()
 	ended, draft, file := b.furnishBatches()
+	campaign := b.drafted()
 	deposit := b.requestedByAnother("1500", "2500")[0] // before deposits name a bank account
 	b.ordered("/ops/banks/add", "name", "gcb", "mode", "test", "bank", "GCB Bank", "number", "1011 0123 4567")
 	const rows = "Date,Remarks,Debit,Credit,Balance\n23/04/2026,CHARGES,1.00,,99.00\n24/04/2026,DEPOSIT OF ADOM STORES,,2500.00,2599.00\n"
@@ -124,6 +125,7 @@ func (b *browsed) furnishMoney() []screen {
 		{"batches", batchesPage}, {"batch ended", batchesPage + "/" + ended}, {"batch rows", batchesPage + "/" + ended + "/rows"}, {"batch draft", batchesPage + "/" + draft}, {"batch columns", "/app/" + demoTenant + "/batch-files/" + file}, {"new batch", batchesPage + "/new"},
 		{"bank account", "/ops/banks"}, {"bank statement", statement}, {"statement columns", next}, {"all statements", "/ops/statements"}, {"all exceptions", "/ops/exceptions"}, {"exception", exception},
 		{"match form", "/ops/exceptions/match?exception=" + id}, {"adopt form", "/ops/exceptions/adopt?exception=" + id}, {"write-off form", "/ops/exceptions/write-off?exception=" + id}, {"fees approval", fees}, {"like requests", "/ops/acts/alike?kind=wallet.fund&tenant=" + demo.ID}, {"deposit to approve", "/ops/acts/" + deposit},
+		{"new campaign", newCampaignPage}, {"campaign draft", campaign}, {"campaign text", campaign + "/text"},
 		{"default fees", "/ops/fees"}, {"today", "/ops/days/day?mode=test&day=" + b.clock.Now().UTC().Format(time.DateOnly)}, {"own policy", "/app/" + demoTenant + "/policy"},
 	}
 }

@@ -216,7 +216,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		return err
 	}
 	a.changes = changes.New(changes.Deps{Store: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Inbox: a.inbox, Webhooks: a.webhooks,
-		Seal: changes.NewSealer(a.cfg.Secret), MailLink: a.mailLink(), ShownKey: a.cfg.Secret.Derive("changes/shown"), Treasury: a.treasury, Closing: a.closing, Payments: a.payments, Batches: a.batches, Reconcile: a.reconcile, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs, Lookups: a.lookups})
+		Seal: changes.NewSealer(a.cfg.Secret), MailLink: a.mailLink(), ShownKey: a.cfg.Secret.Derive("changes/shown"), Treasury: a.treasury, Closing: a.closing, Payments: a.payments, Batches: a.batches, Reconcile: a.reconcile, Messaging: a.messaging, Compose: a.compose, Routes: a.routes, Jobs: a.jobs, Lookups: a.lookups})
 	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Changes: a.changes, Audit: a.audit, Notices: notice.Sealed(a.db, a.cfg.Secret)}).Check(ctx); err != nil {
 		return err
 	}

@@ -77,6 +77,8 @@ func TestAccountPages_nothingOfTheInstallation(t *testing.T) {
 		form := b.want(http.StatusOK, "/ops/payments/"+paid, "New note")
 		b.post(http.StatusSeeOther, "/ops/payments/"+paid+"/notes", "id", form.hidden(t, "id"), "note", "operators-own-note")
 		ended, draft, file := b.furnishBatches()
+		campaign := b.drafted()
+		campaign = campaign[strings.LastIndex(campaign, "/")+1:]
 		held, failed := b.the("payout-of-november-03"), b.the("payout-of-november-02")
 		ids := b.good()
 		mapping := "/app/" + demoTenant + "/batch-files/" + file // whoever sent the file alone sees it
@@ -92,7 +94,7 @@ func TestAccountPages_nothingOfTheInstallation(t *testing.T) {
 				continue
 			}
 			unread[route.Path] = addressOf(route)
-			for _, id := range []string{paid, failed, held, ended, draft, file} {
+			for _, id := range []string{paid, failed, held, ended, draft, file, campaign} {
 				of := maps.Clone(ids)
 				of["id"] = id
 				from = append(from, asked(route, of).path)

@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/checkup"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/closing"
+	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/contacts"
@@ -135,6 +136,7 @@ type parts struct {
 	senders      *senderid.Store
 	contacts     *contacts.Store
 	messaging    *messaging.Messaging
+	compose      *compose.Store
 	inbox        *inbox.Store
 	textRails    []provider.TextRail
 	textMetrics  *textroute.Metrics

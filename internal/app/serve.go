@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/batches"
+	campaigns "github.com/makola/makola/internal/console/compose"
 	"github.com/makola/makola/internal/console/handsets"
 	"github.com/makola/makola/internal/console/ops"
 	"github.com/makola/makola/internal/console/records"
@@ -149,8 +150,9 @@ func (a *App) pages(secrets func(purpose string) []byte) (sites [][]console.Rout
 	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Ledger: a.ledger, Payments: a.payments, Rails: a.routes, Figures: a.figures, Senders: a.senders,
 		Approvals: approvals, Records: records, Settings: settings, FormKey: secrets("console/forms")}
 	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
+	campaigns := &campaigns.Pages{Drafts: a.compose, Senders: a.senders, Contacts: a.contacts, Ledger: a.ledger, Approvals: approvals, Hours: a.cfg.SMSHours}
 	statements := &statements.Pages{Approvals: approvals, Reconcile: a.reconcile, Payments: a.payments, Audit: a.audit}
-	sites = [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes(), statements.Routes()}
+	sites = [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes(), campaigns.Routes(), statements.Routes()}
 	own := &owntreasury.Pages{Treasury: a.treasury, Books: a.closing, Ledger: a.ledger, Rails: a.routes, Approvals: approvals}
 	sites = append(sites, own.Routes())
 	if !a.production {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/idempotency"
@@ -49,6 +50,8 @@ func (a *App) buildMessaging() error {
 	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Answers: answers, Senders: a.senders, Contacts: a.contacts, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, SMS: senders, Hours: a.cfg.SMSHours, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas, OTPTap: a.cfg.OTPTap, KeepOTPs: a.cfg.Keep.OTPs, KeepTexts: a.cfg.Keep.Texts})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
+	a.compose = compose.New(a.db, a.clock, a.tenants, a.contacts, a.messaging)
+	a.jobs.Periodic("compose-sweep", pruneEvery, a.compose.Sweep)
 	a.inbox = inbox.New(inbox.Deps{DB: a.db, Tenants: a.tenants, Contacts: a.contacts, Webhooks: a.webhooks, Messaging: a.messaging, Jobs: a.jobs, Clock: a.clock, Log: a.log,
 		Words: a.cfg.OptOut, Keep: a.cfg.Keep.Incoming})
 	a.later(func(context.Context) error { a.inbox.Close(); return nil })

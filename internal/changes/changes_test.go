@@ -19,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/closing"
+	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
@@ -99,7 +100,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	f.queue, f.routes = queue, routes
 	batches := batch.New(batch.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Payments: pays, Treasury: orders, Jobs: queue, Access: access.New(d, c), Routes: routes, Lookups: lookup.New(d, tenants, routes, c), Clock: c, Log: quiet, Secret: secret})
 	f.Changes = New(Deps{Store: NewStore(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people, Batches: batches,
-		Senders: senders, Inbox: inbox.New(inbox.Deps{DB: d, Tenants: tenants, Clock: c}), Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Closing: closing.New(d, f.ledger, c), Payments: pays, Messaging: texts, Routes: routes, Jobs: queue, Reconcile: reconcile.New(reconcile.Deps{DB: d, Clock: c, Log: quiet, Ledger: f.ledger, Payments: pays.Reader, Account: pays.AccountAt}), Lookups: lookup.New(d, tenants, routes, c)})
+		Senders: senders, Compose: compose.New(d, c, tenants, contacts.New(d, tenants, answers, c, config.Quotas{}), texts), Inbox: inbox.New(inbox.Deps{DB: d, Tenants: tenants, Clock: c}), Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Closing: closing.New(d, f.ledger, c), Payments: pays, Messaging: texts, Routes: routes, Jobs: queue, Reconcile: reconcile.New(reconcile.Deps{DB: d, Clock: c, Log: quiet, Ledger: f.ledger, Payments: pays.Reader, Account: pays.AccountAt}), Lookups: lookup.New(d, tenants, routes, c)})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err

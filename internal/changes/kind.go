@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/closing"
+	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
@@ -53,6 +54,7 @@ type Deps struct {
 	Reconcile *reconcile.Reconcile
 	Batches   *batch.Batches
 	Messaging *messaging.Messaging
+	Compose   *compose.Store
 	Routes    *route.Table
 	Jobs      *jobs.Queue
 	Lookups   *lookup.Lookups // nil in commands

@@ -31,7 +31,7 @@ func (a *Changes) own() []Kind {
 		a.inviteKind(), a.roleKind(), a.disableKind(), a.enableKind(), a.resetKind(), a.policyKind(),
 
 		a.feesKind(), a.switchKind(KindPause, "Pause of a provider", false), a.switchKind(KindResume, "Resumption of a provider", true), a.routeKind(),
-		a.reopenKind(), a.rerunKind(), a.stopKind(),
+		a.reopenKind(), a.rerunKind(), a.stopKind(), a.textsKind(),
 	}, a.exceptionKinds(), a.bankKinds(), a.transitKinds(), a.closingKinds(), a.settingsKinds(), a.catalogueKinds(), a.incomingKinds())
 }
 

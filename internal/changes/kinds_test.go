@@ -10,6 +10,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
@@ -140,6 +141,10 @@ func moneyExamples() map[string]example {
 			b := x.draft(fmt.Sprintf("Salaries %d", x.n), fmt.Sprintf("020%07d,TELECEL,10", x.n))
 			return x.Do(x.t.Context(), x.owner, KindSendBatch, id, Values{FieldTenant: x.tenant.ID, "batch": b.ID}, "salaries")
 		}},
+		KindSendTexts: {own: true, has: creditsKey, by: -2, ask: func(x *examples, id string) (Request, error) {
+			d := x.texts(fmt.Sprintf("024%07d\n020%07d", x.n, x.n))
+			return x.Do(x.t.Context(), x.owner, KindSendTexts, id, Values{FieldTenant: x.tenant.ID, "draft": d.ID}, "")
+		}},
 		KindContradict: {has: suspenseKey, by: int64(10 * money.Cedi), ask: func(x *examples, id string) (Request, error) {
 			pay := x.next()
 			_, err := x.Payments.Resolve(x.t.Context(), pay, true, "statement", "ama")
@@ -255,8 +260,8 @@ func (unsent) Submit(_ context.Context, _ provider.Segment, done func(provider.O
 	done(provider.Outcome{Class: provider.NotSent})
 }
 
-// campaign is one that waits to be sent.
-func (x *examples) campaign() string {
+// sender is an approved sender ID, with credits for a text.
+func (x *examples) sender() senderid.Sender {
 	caller := idempotency.Caller{Tenant: x.tenant.ID}
 	s, _, err := x.Senders.Request(x.t.Context(), caller, fmt.Sprintf("SHOP%d", x.n), "our shop")
 	x.done(err)
@@ -267,6 +272,20 @@ func (x *examples) campaign() string {
 		_, err := x.Senders.Review(tx, x.tenant.ID, s.ID, senderid.Approved, "seen", "ama")
 		return err
 	})
+	return s
+}
+
+// texts is a draft of a campaign to numbers.
+func (x *examples) texts(numbers string) compose.Draft {
+	text := compose.Text{SenderID: x.sender().ID, Message: "Hello"}
+	d, err := x.Compose.Create(x.t.Context(), x.tenant.ID, newID(), "ama", text, compose.Source{Numbers: numbers})
+	x.done(err)
+	return d
+}
+
+// campaign is one that waits to be sent.
+func (x *examples) campaign() string {
+	caller, s := idempotency.Caller{Tenant: x.tenant.ID}, x.sender()
 	c, _, err := x.Messaging.Send(x.t.Context(), caller, messaging.Send{SenderID: s.ID, Message: "hello", Recipients: []string{"0241000001"}})
 	x.done(err)
 	return c.ID

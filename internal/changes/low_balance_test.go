@@ -41,7 +41,7 @@ func TestLowBalance_isSetByFields(t *testing.T) {
 // Every form names its fields once, and the field of its account is called tenant.
 func TestForms_nameTheirFields(t *testing.T) {
 	forms := Forms()
-	if all := len(New(Deps{}).kinds); len(forms) != all-2 { // payouts and refunds have pages of their own
+	if all := len(New(Deps{}).kinds); len(forms) != all-3 { // payouts, refunds and campaigns have pages of their own
 		t.Fatalf("%d forms of %d kinds", len(forms), all)
 	}
 	for _, form := range forms {

@@ -67,11 +67,11 @@ type Source struct {
 
 // Draft is a campaign that a person writes.
 type Draft struct {
-	Tenant     string
-	ID         string
-	Person     string // id of the person who made it
-	Status     Status
-	Request    string // id of its change request; empty while it is a draft
+	Tenant  string
+	ID      string
+	Person  string // id of the person who made it
+	Status  Status
+	Request string // id of its change request; empty while it is a draft
 	Text
 	Recipients list // empty once it is sent
 	Count      int  // number of recipients
@@ -163,7 +163,9 @@ func (d *Draft) scan(r *db.Row) error {
 	return err
 }
 
-func errNoDraft() error { return problem.New(problem.NotFound, "draft_not_found", "There is no such draft") }
+func errNoDraft() error {
+	return problem.New(problem.NotFound, "draft_not_found", "There is no such draft")
+}
 
 // Get returns a draft of a tenant with its recipients.
 func (s *Store) Get(ctx context.Context, tenantID, id string) (d Draft, err error) {

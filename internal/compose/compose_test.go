@@ -265,4 +265,3 @@ func FuzzFill(f *testing.F) {
 		}
 	})
 }
-

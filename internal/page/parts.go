@@ -164,6 +164,9 @@ type Field struct {
 	Auto               string // autocomplete, such as username; empty: none
 }
 
+// Lines is the type of a field for several lines of text.
+const Lines = "lines"
+
 // Option is an option of a field.
 type Option struct{ Value, Text string }
 

@@ -103,6 +103,7 @@ const (
 	ImportStatements Permission = "statements.import"
 
 	SwitchProviders Permission = "providers.switch"
+	SendCampaigns   Permission = "campaigns.send"
 	StopCampaigns   Permission = "campaigns.stop"
 
 	UseSimulator Permission = "simulator.use"
@@ -226,6 +227,9 @@ var policy = []Grant{
 	{SwitchProviders, "pause and resume providers, with approval where the policy requires it",
 		nil,
 		[]Role{Owner, Operations, SRE}},
+	{SendCampaigns, "write campaigns on a page and send them, with approval where the policy requires it",
+		[]Role{Owner, Admin, Marketing},
+		nil},
 	{StopCampaigns, "stop a campaign: unsent messages fail and their credits are returned",
 		[]Role{Owner, Admin},
 		[]Role{Owner, Operations, Compliance}},

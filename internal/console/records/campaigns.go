@@ -22,6 +22,9 @@ import (
 // Campaigns lists the campaigns and one-time passwords of an account.
 func (ps *Pages) Campaigns(v *console.Visit) (console.Answer, error) {
 	l := page.List{Title: "Messages", Empty: page.Empty{Title: "No messages yet", Text: "Campaigns and one-time passwords that you send appear here.", Href: "/docs/sms-otp", Do: "Read the guide"}}
+	if v.Can(roles.SendCampaigns) && !v.Viewing {
+		l.Actions = []page.Link{{Href: v.Base() + "/messages/new", Text: "New campaign"}}
+	}
 	return ps.campaigns(v, l, v.Tenant.ID)
 }
 
