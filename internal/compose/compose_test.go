@@ -230,12 +230,17 @@ func TestDrafts_bounded(t *testing.T) {
 		if _, err := f.create("Hi", Source{Numbers: "0241000001"}); !problem.Is(err, problem.Invalid) {
 			t.Fatalf("one more draft: %v", err)
 		}
-		f.Write(func(tx *db.Tx) error {
-			if n, err := EraseNumber(tx, "233241000007"); n != 1 || err != nil {
-				t.Errorf("%d drafts are erased, %v", n, err)
+		n := 0
+		if err := OfNumber(t.Context(), f.db, "233241000007", func(d Named) error {
+			n++
+			erased, err := Erase(t.Context(), f.db, d)
+			if !erased {
+				t.Errorf("draft %s is not erased", d.ID)
 			}
-			return nil
-		})
+			return err
+		}); err != nil || n != 1 {
+			t.Errorf("%d drafts have the number, %v", n, err)
+		}
 		f.Clock.Advance(draftTime + time.Hour)
 		if err := f.Sweep(t.Context()); err != nil {
 			t.Fatal(err)

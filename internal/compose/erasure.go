@@ -2,6 +2,7 @@ package compose
 
 import (
 	"context"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 )
@@ -11,9 +12,49 @@ const (
 	sweptAtOnce = 100
 	sweepDrafts = `DELETE FROM text_drafts WHERE (tenant, id) IN (SELECT tenant, id FROM text_drafts WHERE status = 'draft' AND created_at < $1 ORDER BY created_at LIMIT $2)`
 	sweepSent   = `DELETE FROM text_drafts WHERE (tenant, id) IN (SELECT tenant, id FROM text_drafts WHERE status = 'sent' AND created_at < $1 LIMIT $2)`
-	// eraseNumber deletes the drafts with a number. A person can write them again without it.
-	eraseNumber = `DELETE FROM text_drafts WHERE status = 'draft' AND recipients LIKE '%"' || $1 || '"%'`
+	// Few drafts exist at a time, so the scan is short.
+	draftsOf = `SELECT tenant, id, status, created_at FROM text_drafts WHERE status <> 'sent' AND recipients LIKE '%"' || $1 || '"%' ORDER BY tenant, id`
 )
+
+// Named is a draft that has a number among its recipients.
+type Named struct {
+	Tenant, ID string
+	Status     Status
+	CreatedAt  time.Time
+}
+
+// OfNumber calls each for every draft with a number.
+func OfNumber(ctx context.Context, d *db.DB, number string, each func(Named) error) error {
+	var found []Named
+	if err := d.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		found = nil
+		return tx.Query(draftsOf, []any{number}, func(r *db.Row) error {
+			var n Named
+			err := r.Scan(&n.Tenant, &n.ID, &n.Status, &n.CreatedAt)
+			found = append(found, n)
+			return err
+		})
+	}); err != nil {
+		return err
+	}
+	for _, n := range found {
+		if err := each(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Erase deletes a draft, which a person can write again without the number. It reports false for a requested draft, which keeps
+// the number until it is sent or withdrawn.
+func Erase(ctx context.Context, d *db.DB, n Named) (erased bool, err error) {
+	err = d.Write(db.Bulk(ctx, n.Tenant), func(tx *db.Tx) error {
+		rows, err := tx.Exec(discardDraft, n.Tenant, n.ID)
+		erased = rows > 0
+		return err
+	})
+	return erased, err
+}
 
 // Sweep deletes drafts after seven days, and the rows of sent ones after 90 days.
 func (s *Store) Sweep(ctx context.Context) error {
@@ -23,6 +64,3 @@ func (s *Store) Sweep(ctx context.Context) error {
 	}
 	return db.Prune(ctx, s.db, sweepSent, sweptAtOnce, now.Add(-sentTime))
 }
-
-// EraseNumber deletes the drafts that have a number, and returns how many. A requested draft keeps the number until it is sent.
-func EraseNumber(tx *db.Tx, number string) (int64, error) { return tx.Exec(eraseNumber, number) }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
@@ -44,7 +45,7 @@ type Deps struct {
 
 // Found is one record about a person.
 type Found struct {
-	What      string // payment, note on a payment, row of a batch, line of a statement, message or contact
+	What      string // payment, note on a payment, row of a batch, line of a statement, draft of a campaign, message or contact
 	Tenant    string
 	ID        string // id of the payment or contact; for a message, of its campaign
 	Name      string // name of the person
@@ -89,6 +90,12 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 	if err != nil {
 		return err
 	}
+	err = compose.OfNumber(ctx, d.DB, number.International(), func(n compose.Named) error {
+		return each(Found{What: "draft of a campaign", Tenant: n.Tenant, ID: n.ID, Detail: string(n.Status), At: n.CreatedAt})
+	})
+	if err != nil {
+		return err
+	}
 	err = d.Messaging.OfNumber(ctx, number.International(), func(s messaging.Sent) error {
 		return each(Found{What: "message", Tenant: s.Tenant, ID: s.Campaign, Detail: string(s.Status), Reference: strconv.FormatInt(s.No, 10), At: db.FromMicros(s.SubmittedAt)})
 	})
@@ -109,7 +116,7 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 // Erasure is the result of an erasure.
 type Erasure struct {
 	Payments, Messages, Contacts, Exchanges int
-	Rows                                    int      // of batches of payouts, lines of statements, and notes on exceptions
+	Rows                                    int      // of batches of payouts, drafts of campaigns, lines of statements, and notes on exceptions
 	Counters                                int      // counters of one-time passwords
 	Left                                    int      // payments, messages and rows of batches that keep the number, because they or their webhooks or receipts are not final
 	Copies                                  []string // files in which earlier contents of rows may still contain the number
@@ -154,6 +161,18 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 	err = reconcile.NotesOfNumber(ctx, d.DB, spellings, func(x reconcile.Exception) error {
 		e.Rows++
 		return reconcile.EraseNote(ctx, d.DB, x.ID)
+	})
+	if err != nil {
+		return e, err
+	}
+	err = compose.OfNumber(ctx, d.DB, number.International(), func(n compose.Named) error {
+		erased, err := compose.Erase(ctx, d.DB, n)
+		if erased {
+			e.Rows++
+		} else {
+			e.Left++
+		}
+		return err
 	})
 	if err != nil {
 		return e, err

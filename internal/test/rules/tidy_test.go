@@ -91,7 +91,7 @@ var mayImport = map[string][]string{
 	"reconcile":         {"db", "jobs", "ledger", "payments", "payments/book", "provider", "sheet", "tenant"},
 	"recovery":          {"db", "sheet"},
 	"relocation":        {"audit", "db", "installation", "jobs/lease"},
-	"privacy":           {"inbox", "batch", "changes", "contacts", "db", "messaging", "payments/book", "reconcile", "route", "webhook"},
+	"privacy":           {"inbox", "compose", "batch", "changes", "contacts", "db", "messaging", "payments/book", "reconcile", "route", "webhook"},
 	"requestlog":        {"db"},
 	"sealed":            {"db"},
 	"contacts":          {"db", "idempotency", "sheet", "tenant"},
