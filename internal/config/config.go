@@ -3,7 +3,7 @@
 // settings itself. The command line fills the structs, and package app builds the program from them.
 //
 // Files: config.go (the server and its storage), production.go (requirements of production), providers.go
-// (credentials of MTN, Hubtel and Paystack), limits.go (their amounts), texts.go (texts over HTTP), hours.go (the hours of promotional texts), smpp.go (of
+// (credentials of payment providers), limits.go (their amounts), texts.go (texts over HTTP), hours.go (the hours of promotional texts), smpp.go (of
 // message centres), smtp.go (of the mail server), notice.go (other ways of notices), secret.go, ring.go (the secret,
 // and master keys in a ring), secret_file.go (files with secrets), retention.go (retention times), peers.go
 // (addresses of providers), egress.go (the proxy of outgoing requests).
@@ -83,6 +83,7 @@ type Server struct {
 	ProviderLimits []ProviderLimit `name:"provider-limit" env:"MAKOLA_PROVIDER_LIMITS" placeholder:"PROVIDER:OPERATION:CHANNEL:MIN-MAX" help:"Smallest and largest amount of a provider, such as paystack:disburse_wallet:MTN:1.00-5000.00; * is any. Other amounts go to the next provider of the route. May be repeated."`
 	Paystack       Paystack        `embed:"" prefix:"paystack-" envprefix:"MAKOLA_PAYSTACK_"`
 	PawaPay        PawaPay         `embed:"" prefix:"pawapay-" envprefix:"MAKOLA_PAWAPAY_"`
+	Moolre         Moolre          `embed:"" prefix:"moolre-" envprefix:"MAKOLA_MOOLRE_"`
 	HubtelSMS      HubtelSMS       `embed:"" prefix:"hubtel-sms-" envprefix:"MAKOLA_HUBTEL_SMS_"`
 	Arkesel        Arkesel         `embed:"" prefix:"arkesel-" envprefix:"MAKOLA_ARKESEL_"`
 	OptOut         OptOutWords     `embed:"" prefix:"sms-" envprefix:"MAKOLA_SMS_"`

@@ -35,6 +35,9 @@ func (s Server) Peers() ([]Peer, error) {
 	if s.PawaPay.Enabled() {
 		urls = append(urls, host{"pawapay URL", s.PawaPay.URL})
 	}
+	if s.Moolre.Enabled() {
+		urls = append(urls, host{"moolre URL", s.Moolre.URL})
+	}
 	if s.HubtelSMS.Enabled() {
 		urls = append(urls, host{"hubtelsms URL", s.HubtelSMS.URL})
 	}

@@ -33,6 +33,8 @@ func (s Server) WhyProduction() string {
 		return "it has an account with Paystack, which moves live money"
 	case s.PawaPay.Enabled() && !s.PawaPay.Test():
 		return "it has an account with pawaPay, which moves live money"
+	case s.Moolre.Enabled() && !s.Moolre.Test():
+		return "it has an account with Moolre, which moves live money"
 	case s.SendsTexts():
 		return "it has an account with an SMS operator, which sends live messages"
 	}
@@ -60,8 +62,8 @@ func (s Server) Missing() []string {
 	need(!s.Metrics() || Loopback(s.MetricsListen) || len(s.MetricsToken) >= TokenLength,
 		"a token for metrics that can be reached from outside: set MAKOLA_METRICS_TOKEN, at least "+strconv.Itoa(TokenLength)+" characters, or let MAKOLA_METRICS_LISTEN be on loopback")
 	need(!s.Ephemeral, "a lasting data folder: --ephemeral is for development")
-	need(s.MTN.Enabled() || s.Hubtel.Enabled() || s.Paystack.Enabled() || s.PawaPay.Enabled() || s.SendsTexts() || s.Sim != "",
-		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID, MAKOLA_PAYSTACK_SECRET_KEY, MAKOLA_PAWAPAY_TOKEN, MAKOLA_SMPP_ADDRESS, MAKOLA_HUBTEL_SMS_CLIENT_ID or MAKOLA_ARKESEL_API_KEY with their credentials, or name a simulator with --sim for test money alone")
+	need(s.MTN.Enabled() || s.Hubtel.Enabled() || s.Paystack.Enabled() || s.PawaPay.Enabled() || s.Moolre.Enabled() || s.SendsTexts() || s.Sim != "",
+		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID, MAKOLA_PAYSTACK_SECRET_KEY, MAKOLA_PAWAPAY_TOKEN, MAKOLA_MOOLRE_USER, MAKOLA_SMPP_ADDRESS, MAKOLA_HUBTEL_SMS_CLIENT_ID or MAKOLA_ARKESEL_API_KEY with their credentials, or name a simulator with --sim for test money alone")
 	for _, f := range s.secretFiles() {
 		if err := CheckSecretFile(f.path); err != nil {
 			missing = append(missing, "a file in "+f.setting+" that only you can read: "+err.Error())
@@ -85,6 +87,10 @@ func (s Server) Missing() []string {
 	if s.PawaPay.Enabled() {
 		missing = append(missing, s.PawaPay.Missing()...)
 		need(private(s.PawaPay.URL), unencrypted("MAKOLA_PAWAPAY_URL", s.PawaPay.URL))
+	}
+	if s.Moolre.Enabled() {
+		missing = append(missing, s.Moolre.Missing()...)
+		need(private(s.Moolre.URL), unencrypted("MAKOLA_MOOLRE_URL", s.Moolre.URL))
 	}
 	for _, texts := range []struct {
 		enabled       bool
