@@ -25,7 +25,8 @@ func (p *Payments) Voucher(ctx context.Context, tenantID, collection, code strin
 	}
 	calling, cancel := detached(ctx, answerTime)
 	defer cancel()
-	o := rail.Vouchers.SubmitVoucher(provider.About(calling, pay.ID), provider.VoucherRequest{ProviderReference: pay.AttemptReference, Code: code})
+	o := rail.Vouchers.SubmitVoucher(provider.About(calling, pay.ID), provider.VoucherRequest{ProviderReference: pay.AttemptReference, Code: code,
+		Reference: pay.Reference, Amount: pay.Gross(), MSISDN: pay.MSISDN(), Network: msisdn.Network(pay.Channel), Label: pay.Label})
 	p.jobs.Wake(pay.ID)
 	switch o.Class {
 	case provider.Accepted:

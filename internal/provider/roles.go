@@ -25,6 +25,12 @@ type CollectRequest struct {
 type VoucherRequest struct {
 	ProviderReference string // of the collection
 	Code              string
+	// Some rails repeat the collection with the voucher.
+	Reference string
+	Amount    money.Pesewas
+	MSISDN    msisdn.MSISDN
+	Network   msisdn.Network
+	Label     string
 }
 
 // DisburseRequest sends money to a wallet, or to a bank account if BankCode is set.

@@ -37,6 +37,8 @@ type Bench struct {
 
 	// SilentFailures means that the provider sends no callback about a failed collection.
 	SilentFailures bool
+	// NoPayoutCallbacks means that the provider sends no callbacks about payouts.
+	NoPayoutCallbacks bool
 	// RefundsByCollection means that the provider's callbacks about refunds name the collection.
 	RefundsByCollection bool
 
@@ -275,7 +277,9 @@ func (m mover) run(t *testing.T) {
 	t.Run("the same reference again", m.repeat)
 	t.Run("status under faults", m.badStatus)
 	t.Run("taken back", m.reversed)
-	t.Run("callbacks", m.callbacks)
+	if m.op != "disburse" || !m.b.NoPayoutCallbacks {
+		t.Run("callbacks", m.callbacks)
+	}
 	t.Run("exchanges", m.exchanges)
 }
 

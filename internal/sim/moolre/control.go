@@ -1,0 +1,50 @@
+package moolre
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sim"
+)
+
+// Settings are the settings of an account, as members of the control interface.
+type Settings struct {
+	CallbackURL *string `json:"callback_url,omitempty"` // where callbacks go; empty: nowhere
+	Confirm     *bool   `json:"confirm,omitempty"`      // whether a new payer confirms the number by a code
+	Sandbox     *bool   `json:"sandbox,omitempty"`      // whether the user name is enough
+}
+
+// controls are the routes of the settings.
+func (m *moolre) controls() map[string]func(*http.Request) (any, error) {
+	view := func(*http.Request) (any, error) {
+		o := m.setting()
+		return Settings{&o.CallbackURL, &o.Confirm, &o.Sandbox}, nil
+	}
+	return map[string]func(*http.Request) (any, error){
+		"GET /sim/v1/moolre": view,
+		"POST /sim/v1/moolre": func(r *http.Request) (any, error) {
+			var s Settings
+			if err := sim.Decode(r, &s); err != nil {
+				return nil, err
+			}
+			if s.CallbackURL != nil && *s.CallbackURL != "" {
+				if u, err := url.Parse(*s.CallbackURL); err != nil || u.Host == "" {
+					return nil, problem.Field("callback_url", "must be a URL")
+				}
+			}
+			m.mu.Lock()
+			if s.CallbackURL != nil {
+				m.settings.CallbackURL = *s.CallbackURL
+			}
+			if s.Confirm != nil {
+				m.settings.Confirm = *s.Confirm
+			}
+			if s.Sandbox != nil {
+				m.settings.Sandbox = *s.Sandbox
+			}
+			m.mu.Unlock()
+			return view(r)
+		},
+	}
+}
