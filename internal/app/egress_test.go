@@ -27,6 +27,7 @@ func TestEgress_isOfLiveProviders(t *testing.T) {
 		Hubtel:   config.Hubtel{ClientID: "id", ClientSecret: "secret", POSSales: "1", Prepaid: "2", BalanceURL: "https://trnf.hubtel.invalid"},
 		Paystack: config.Paystack{SecretKey: "sk_live_x", URL: "https://paystack.example"},
 		PawaPay:  config.PawaPay{Token: "x", URL: "https://pawapay.example"},
+		Moolre:   config.Moolre{User: "x", URL: "https://moolre.example"},
 	}}
 	if err := a.buildProxy(t.Context()); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestEgress_isOfLiveProviders(t *testing.T) {
 			t.Errorf("%s %s has a float", rail.Mode, rail.Name)
 		}
 	}
-	if asked := proxy.targets(); !slices.Equal(asked, []string{"CONNECT momo.example:443", "CONNECT pawapay.example:443", "CONNECT paystack.example:443"}) || len(exchanges) != 8 {
+	if asked := proxy.targets(); !slices.Equal(asked, []string{"CONNECT momo.example:443", "CONNECT moolre.example:443", "CONNECT pawapay.example:443", "CONNECT paystack.example:443"}) || len(exchanges) != 10 {
 		t.Errorf("the proxy was asked for %q by %v", asked, exchanges)
 	}
 }

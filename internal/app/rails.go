@@ -5,11 +5,13 @@ import (
 	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/hubtel"
+	"github.com/makola/makola/internal/provider/moolre"
 	"github.com/makola/makola/internal/provider/mtnmomo"
 	"github.com/makola/makola/internal/provider/pawapay"
 	"github.com/makola/makola/internal/provider/paystack"
 	"github.com/makola/makola/internal/recovery"
 	simhubtel "github.com/makola/makola/internal/sim/hubtel"
+	simmoolre "github.com/makola/makola/internal/sim/moolre"
 	simmtn "github.com/makola/makola/internal/sim/mtn"
 	simpawapay "github.com/makola/makola/internal/sim/pawapay"
 	simpaystack "github.com/makola/makola/internal/sim/paystack"
@@ -17,7 +19,9 @@ import (
 )
 
 // Providers returns the names of the payment providers that have an adapter.
-func Providers() []string { return []string{mtnmomo.Name, hubtel.Name, paystack.Name, pawapay.Name} }
+func Providers() []string {
+	return []string{mtnmomo.Name, hubtel.Name, paystack.Name, pawapay.Name, moolre.Name}
+}
 
 // Adapters has an adapter for each account with a provider.
 type Adapters struct {
@@ -44,11 +48,13 @@ func NewAdapters(cfg config.Server, simURL string, options provider.ClientOption
 		hubtel   config.Hubtel
 		paystack config.Paystack
 		pawapay  config.PawaPay
+		moolre   config.Moolre
 	}
 	a, simURL := &Adapters{}, simBase(simURL)
-	accounts := []account{{tenant.Live, options.Proxy, cfg.MTN, cfg.Hubtel, cfg.Paystack, cfg.PawaPay}}
+	accounts := []account{{tenant.Live, options.Proxy, cfg.MTN, cfg.Hubtel, cfg.Paystack, cfg.PawaPay, cfg.Moolre}}
 	if simURL != "" {
-		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(simURL), simhubtel.Config(simURL), simpaystack.Config(simURL), simpawapay.Config(simURL)})
+		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(simURL), simhubtel.Config(simURL), simpaystack.Config(simURL), simpawapay.Config(simURL),
+			simmoolre.Config(simURL)})
 	}
 	add := func(r provider.Rail, closeClient func()) {
 		for _, l := range cfg.ProviderLimits {
@@ -77,6 +83,10 @@ func NewAdapters(cfg config.Server, simURL string, options provider.ClientOption
 			adapter := pawapay.New(each.pawapay, o)
 			add(adapter.Rail(), adapter.Close)
 		}
+		if each.moolre.Enabled() {
+			adapter := moolre.New(each.moolre, o)
+			add(adapter.Rail(), adapter.Close)
+		}
 	}
 	a.addTexts(cfg, simURL, options)
 	return a
@@ -96,6 +106,7 @@ func (a *App) accounts() (list []recovery.Account) {
 	// Only a key or token identifies the business at Paystack and pawaPay, so a new one looks like another account.
 	add(paystack.Name, a.cfg.Paystack.Enabled(), a.cfg.Paystack.SecretKey.Reveal())
 	add(pawapay.Name, a.cfg.PawaPay.Enabled(), a.cfg.PawaPay.URL, a.cfg.PawaPay.Token.Reveal())
+	add(moolre.Name, a.cfg.Moolre.Enabled(), a.cfg.Moolre.URL, a.cfg.Moolre.AccountNumber)
 	return list
 }
 

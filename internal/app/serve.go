@@ -29,9 +29,11 @@ import (
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/moolre"
 	"github.com/makola/makola/internal/provider/pawapay"
 	"github.com/makola/makola/internal/provider/paystack"
 	"github.com/makola/makola/internal/recovery"
+	simmoolre "github.com/makola/makola/internal/sim/moolre"
 	simpawapay "github.com/makola/makola/internal/sim/pawapay"
 	simpaystack "github.com/makola/makola/internal/sim/paystack"
 	"github.com/makola/makola/internal/tenant"
@@ -341,6 +343,7 @@ func (a *App) findCallbacks(public string) {
 	for name, settings := range map[string]func(address string) any{
 		paystack.Name: func(address string) any { return simpaystack.Settings{EventURL: &address} },
 		pawapay.Name:  func(address string) any { return simpawapay.Settings{CallbackURL: &address} },
+		moolre.Name:   func(address string) any { return simmoolre.Settings{CallbackURL: &address} },
 	} {
 		if address := urls[railID{name, string(tenant.Test)}]; address != "" && a.sim != nil {
 			if err := a.sim.sendEvents(context.Background(), name, settings(address)); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/sim/arkesel"
 	"github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/sim/hubtelsms"
+	"github.com/makola/makola/internal/sim/moolre"
 	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/sim/pawapay"
 	"github.com/makola/makola/internal/sim/paystack"
@@ -50,7 +51,7 @@ type simulated struct {
 func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulated, error) {
 	centre := smsc.New(ofCentre)
 	ark, hub := arkesel.New(), hubtelsms.New()
-	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), paystack.New(paystack.Options{}), pawapay.New(pawapay.Options{}), centre.Join, ark.Join, hub.Join)
+	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), paystack.New(paystack.Options{}), pawapay.New(pawapay.Options{}), moolre.New(moolre.Options{}), centre.Join, ark.Join, hub.Join)
 	if err != nil {
 		return nil, err
 	}
@@ -120,10 +121,18 @@ func sandboxes(base string, sms smsc.Account) []sandbox {
 		{"Hubtel", hubtelSandbox(base)},
 		{"Paystack", paystackSandbox(base)},
 		{"pawaPay", textSandbox(pawapay.Config(base).URL, "for clients of pawaPay", "API token "+pawapay.Config(base).Token.Reveal())},
+		{"Moolre", moolreSandbox(base)},
 		{"Arkesel", textSandbox(arkesel.Config(base).URL, "for clients of Arkesel", "API key "+arkesel.Config(base).APIKey.Reveal())},
 		{"Hubtel SMS", textSandbox(hubtelsms.Config(base).URL, "for clients of Hubtel SMS", "client ID "+hubtelsms.Config(base).ClientID+"  client secret "+hubtelsms.Config(base).ClientSecret.Reveal())},
 		{"SMS", []string{fmt.Sprintf("%s        SMPP 3.4  system ID %s  password %s", sms.Address, sms.SystemID, sms.Password)}},
 	}
+}
+
+// moolreSandbox lists the settings of a client of Moolre for the simulator at base.
+func moolreSandbox(base string) []string {
+	account := moolre.Config(base)
+	return append(textSandbox(account.URL, "for clients of Moolre", "user "+account.User+"  account "+account.AccountNumber),
+		"private key "+account.PrivateKey.Reveal(), "public key "+account.PublicKey.Reveal())
 }
 
 // hubtelSandbox lists the settings of a client of Hubtel for the simulator at base.

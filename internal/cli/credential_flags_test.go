@@ -13,7 +13,7 @@ import (
 func TestCredentialFlags_areRefusedInProduction(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"metrics-token", "mtn-collection-key", "mtn-collection-api-key", "mtn-disbursement-key", "mtn-disbursement-api-key",
-		"hubtel-client-secret", "hubtel-sms-client-secret", "arkesel-api-key", "paystack-secret-key", "pawapay-token", "smpp-password", "proxy"} {
+		"hubtel-client-secret", "hubtel-sms-client-secret", "arkesel-api-key", "paystack-secret-key", "pawapay-token", "moolre-private-key", "moolre-public-key", "moolre-callback-secret", "smpp-password", "proxy"} {
 		variable := "MAKOLA_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 		value := "hunter2"
 		if flag == "proxy" {

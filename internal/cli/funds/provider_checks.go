@@ -29,6 +29,7 @@ type providersTest struct {
 	Hubtel    config.Hubtel    `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
 	Paystack  config.Paystack  `embed:"" prefix:"paystack-" envprefix:"MAKOLA_PAYSTACK_"`
 	PawaPay   config.PawaPay   `embed:"" prefix:"pawapay-" envprefix:"MAKOLA_PAWAPAY_"`
+	Moolre    config.Moolre    `embed:"" prefix:"moolre-" envprefix:"MAKOLA_MOOLRE_"`
 	HubtelSMS config.HubtelSMS `embed:"" prefix:"hubtel-sms-" envprefix:"MAKOLA_HUBTEL_SMS_"`
 	Arkesel   config.Arkesel   `embed:"" prefix:"arkesel-" envprefix:"MAKOLA_ARKESEL_"`
 }
@@ -78,7 +79,7 @@ func (c *providersTest) test(e *frame.Env, o *frame.Opened, secret config.Secret
 	if sim == "" && !o.Production() {
 		sim = app.SimulatorOf(c.Storage)
 	}
-	adapters := app.NewAdapters(config.Server{MTN: c.MTN, Hubtel: c.Hubtel, Paystack: c.Paystack, PawaPay: c.PawaPay, HubtelSMS: c.HubtelSMS, Arkesel: c.Arkesel}, sim, provider.ClientOptions{Clock: o.Clock, Proxy: proxy})
+	adapters := app.NewAdapters(config.Server{MTN: c.MTN, Hubtel: c.Hubtel, Paystack: c.Paystack, PawaPay: c.PawaPay, Moolre: c.Moolre, HubtelSMS: c.HubtelSMS, Arkesel: c.Arkesel}, sim, provider.ClientOptions{Clock: o.Clock, Proxy: proxy})
 	defer adapters.Close()
 	p := o.Payments(secret)
 	defer p.Close()

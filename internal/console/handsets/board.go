@@ -316,7 +316,7 @@ var simFaults = []page.Option{
 }
 
 // simProviders are the providers that faults are for.
-var simProviders = []page.Option{{Value: "mtn", Text: "MTN"}, {Value: "hubtel", Text: "Hubtel"}, {Value: "paystack", Text: "Paystack"}, {Value: "pawapay", Text: "pawaPay"}, {Value: "smsc", Text: "Message centre"}, {Value: "arkesel", Text: "Arkesel"}, {Value: "hubtelsms", Text: "Hubtel SMS"}}
+var simProviders = []page.Option{{Value: "mtn", Text: "MTN"}, {Value: "hubtel", Text: "Hubtel"}, {Value: "paystack", Text: "Paystack"}, {Value: "pawapay", Text: "pawaPay"}, {Value: "moolre", Text: "Moolre"}, {Value: "smsc", Text: "Message centre"}, {Value: "arkesel", Text: "Arkesel"}, {Value: "hubtelsms", Text: "Hubtel SMS"}}
 
 // simSteps are how far the clock is moved.
 var simSteps = []page.Option{{Value: "60", Text: "1 minute"}, {Value: "3600", Text: "1 hour"}, {Value: "86400", Text: "1 day"}}

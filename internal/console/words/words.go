@@ -119,7 +119,7 @@ func Worded(badges map[string]page.Badge, word string) page.Badge {
 }
 
 // providerNames are the names of providers.
-var providerNames = map[string]string{"mtn": "MTN", "mtnmomo": "MTN", "hubtel": "Hubtel", "paystack": "Paystack", "pawapay": "pawaPay", "smpp": "SMS", "hubtelsms": "Hubtel SMS", "arkesel": "Arkesel", "smsc": "Message centre"}
+var providerNames = map[string]string{"mtn": "MTN", "mtnmomo": "MTN", "hubtel": "Hubtel", "paystack": "Paystack", "pawapay": "pawaPay", "moolre": "Moolre", "smpp": "SMS", "hubtelsms": "Hubtel SMS", "arkesel": "Arkesel", "smsc": "Message centre"}
 
 // ProviderName returns the name of a provider.
 func ProviderName(name string) string {
