@@ -2,7 +2,6 @@ package moolre
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -28,15 +27,15 @@ const listed = 20
 // list answers with the newest transactions. A collection that was not approved yet is none.
 func (m *moolre) list(c *call) {
 	b := c.body
-	most, err := strconv.Atoi(fmt.Sprint(b.Limit))
+	most, err := strconv.Atoi(string(b.Limit))
 	if err != nil || most < 1 {
 		most = listed
 	}
 	rows := []map[string]any{}
 	for _, e := range slices.Backward(m.s.All()) {
 		at := stamp(e.At)
-		if e.Provider != Name || e.Kind == sim.Collection && e.Status == sim.Pending || b.Start != "" && at < b.Start || b.End != "" && at > b.End ||
-			b.State != nil && fmt.Sprint(b.State) != fmt.Sprint(stateOf(e)) {
+		if e.Provider != Name || e.Kind == sim.Collection && e.Status == sim.Pending || b.Start != "" && at < string(b.Start) || b.End != "" && at > string(b.End) ||
+			b.State != "" && string(b.State) != strconv.Itoa(stateOf(e)) {
 			continue
 		}
 		rows = append(rows, transactionObject(e))

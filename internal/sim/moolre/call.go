@@ -30,28 +30,44 @@ func (m *moolre) setting() Options {
 	return m.settings
 }
 
+// text is a member of a request. Clients send numbers for texts, and texts for numbers.
+type text string
+
+func (t *text) UnmarshalJSON(b []byte) error {
+	var s *string
+	if json.Unmarshal(b, &s) == nil {
+		if s != nil {
+			*t = text(*s)
+		}
+		return nil
+	}
+	var n json.Number
+	err := json.Unmarshal(b, &n)
+	*t = text(n)
+	return err
+}
+
 // body has the members of all requests. whole is false if it is no JSON.
 type body struct {
-	Type      json.Number `json:"type"`
-	IDType    string      `json:"idtype"`
-	ID        string      `json:"id"`
-	Channel   string      `json:"channel"`
-	Currency  string      `json:"currency"`
-	Payer     string      `json:"payer"`
-	Receiver  string      `json:"receiver"`
-	Bank      string      `json:"sublistid"`
-	Amount    any         `json:"amount"`
-	Reference string      `json:"externalref"`
-	OTP       string      `json:"otpcode"`
-	Session   string      `json:"sessionid"`
-	Text      string      `json:"reference"`
-	Account   string      `json:"accountnumber"`
-	Start     string      `json:"startdate"`
-	End       string      `json:"enddate"`
-	Limit     any         `json:"limit"`
-	State     any         `json:"status"`
-	Callback  *string     `json:"callback"`
-	Title     string      `json:"accountname"`
+	Type      text    `json:"type"`
+	IDType    text    `json:"idtype"`
+	ID        text    `json:"id"`
+	Channel   text    `json:"channel"`
+	Currency  text    `json:"currency"`
+	Payer     text    `json:"payer"`
+	Receiver  text    `json:"receiver"`
+	Bank      text    `json:"sublistid"`
+	Amount    text    `json:"amount"`
+	Reference text    `json:"externalref"`
+	OTP       text    `json:"otpcode"`
+	Session   text    `json:"sessionid"`
+	Text      text    `json:"reference"`
+	Account   text    `json:"accountnumber"`
+	Start     text    `json:"startdate"`
+	End       text    `json:"enddate"`
+	Limit     text    `json:"limit"`
+	State     text    `json:"status"`
+	Callback  *string `json:"callback"`
 
 	whole bool
 }

@@ -1,7 +1,6 @@
 package moolre
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 
 // amount reads the amount of a request, which is a text or a number.
 func (b body) amount() (money.Pesewas, bool) {
-	amount, err := money.Parse(fmt.Sprint(b.Amount))
+	amount, err := money.Parse(string(b.Amount))
 	return amount, err == nil && amount > 0
 }
 
@@ -21,15 +20,15 @@ func (b body) amount() (money.Pesewas, bool) {
 func (m *moolre) collect(c *call) {
 	b := c.body
 	amount, fits := b.amount()
-	payer, err := msisdn.Parse(b.Payer)
+	payer, err := msisdn.Parse(string(b.Payer))
 	switch {
-	case b.Type != "1" || payers[b.Channel] == "" || b.Currency != currency || !fits || err != nil:
+	case b.Type != "1" || payers[string(b.Channel)] == "" || b.Currency != currency || !fits || err != nil:
 		c.refuse(http.StatusBadRequest, codeInvalid, []string{"Type, channel, currency, amount or payer is invalid"}, "all")
-	case b.Reference == "" || m.known(b.Reference):
+	case b.Reference == "" || m.known(string(b.Reference)):
 		c.used()
 	case m.setting().Confirm && b.Session == "" && !m.confirms(c, payer.International()):
 	default:
-		o := sim.Order{Provider: Name, Kind: sim.Collection, Reference: b.Reference, Amount: amount, Party: payer.International(), CallbackURL: m.setting().CallbackURL}
+		o := sim.Order{Provider: Name, Kind: sim.Collection, Reference: string(b.Reference), Amount: amount, Party: payer.International(), CallbackURL: m.setting().CallbackURL}
 		m.place(c, o, func(e sim.Entry) { c.give(codePrompted, nil, promptID(e)) })
 	}
 }
@@ -70,10 +69,10 @@ func (m *moolre) confirms(c *call, payer string) bool {
 func (m *moolre) transfer(c *call) {
 	b := c.body
 	amount, fits := b.amount()
-	party, valid := strings.TrimSpace(b.Receiver), knownBank(b.Bank) && len(b.Receiver) >= 7
+	party, valid := strings.TrimSpace(string(b.Receiver)), knownBank(string(b.Bank)) && len(b.Receiver) >= 7
 	if b.Channel != bankChannel {
-		number, err := msisdn.Parse(b.Receiver)
-		party, valid = number.International(), err == nil && channels[b.Channel] != ""
+		number, err := msisdn.Parse(string(b.Receiver))
+		party, valid = number.International(), err == nil && channels[string(b.Channel)] != ""
 	}
 	switch {
 	case b.Type != "1" || b.Currency != currency || !fits || !valid:
@@ -81,7 +80,7 @@ func (m *moolre) transfer(c *call) {
 	case b.Reference == "":
 		c.used()
 	default:
-		o := sim.Order{Provider: Name, Kind: sim.Payout, Reference: b.Reference, Amount: amount, Party: party, Text: b.Text}
+		o := sim.Order{Provider: Name, Kind: sim.Payout, Reference: string(b.Reference), Amount: amount, Party: party, Text: string(b.Text)}
 		m.place(c, o, func(e sim.Entry) {
 			c.Answer(http.StatusOK, jsonType, encode(answer{"1", codePaidOut, []string{"Pay out Successful", "Click close to view transactions."}, transferObject(e), nil}))
 		})
@@ -107,10 +106,10 @@ func (m *moolre) place(c *call, o sim.Order, taken func(sim.Entry)) {
 // named finds the transaction that a status query names, by our reference or Moolre's id.
 func (m *moolre) named(b body) (sim.Entry, bool) {
 	if b.IDType != "2" && b.IDType != "transactionid" {
-		return m.s.Status(Name, b.ID)
+		return m.s.Status(Name, string(b.ID))
 	}
 	all := m.s.All()
-	at := slices.IndexFunc(all, func(e sim.Entry) bool { return e.Provider == Name && transactionID(e) == b.ID })
+	at := slices.IndexFunc(all, func(e sim.Entry) bool { return e.Provider == Name && transactionID(e) == string(b.ID) })
 	if at < 0 {
 		return sim.Entry{}, false
 	}
@@ -138,10 +137,10 @@ func (m *moolre) status(c *call) {
 // name answers with the holder of a wallet or a bank account.
 func (m *moolre) name(c *call) {
 	b := c.body
-	party, valid := b.Receiver, b.Channel == bankChannel && knownBank(b.Bank)
+	party, valid := string(b.Receiver), b.Channel == bankChannel && knownBank(string(b.Bank))
 	if b.Channel != bankChannel {
-		number, err := msisdn.Parse(b.Receiver)
-		party, valid = number.International(), err == nil && channels[b.Channel] != ""
+		number, err := msisdn.Parse(string(b.Receiver))
+		party, valid = number.International(), err == nil && channels[string(b.Channel)] != ""
 	}
 	given, family, has := sim.Name(party)
 	if !valid || !has {
