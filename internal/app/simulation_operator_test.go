@@ -14,6 +14,11 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/hubtel"
+	"github.com/makola/makola/internal/sim/moolre"
+	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/pawapay"
+	"github.com/makola/makola/internal/sim/paystack"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -24,7 +29,11 @@ func (w *world) operate() {
 		return // an operator whose command fails runs it again; customers are who is tested here
 	}
 	w.letPayoutsGo()
-	w.rearrange()
+	if w.rounds%2 == 0 {
+		w.takeTurns()
+	} else {
+		w.rearrange()
+	}
 	switch w.random.IntN(12) {
 	case 0: // money between two customers
 		from, to := w.customers[0], w.customers[2]
@@ -36,10 +45,11 @@ func (w *world) operate() {
 		from.given -= int64(amount)
 		to.given += int64(amount)
 	case 1: // a provider takes an older success back
-		if len(w.orders) == 0 {
+		young := w.orders[w.lookedAt:]
+		if len(young) == 0 {
 			return
 		}
-		o := w.orders[w.random.IntN(len(w.orders))]
+		o := young[w.random.IntN(len(young))]
 		if external := member(o.data, "ext_transaction_id"); external != "" && o.kind != "buy" {
 			w.takenBack = true
 			for _, name := range w.sim.Providers() {
@@ -120,6 +130,7 @@ func (w *world) clearUp() {
 	w.pass(4, 24*time.Hour)
 	w.decide()
 	w.pass(2, time.Minute)
+	w.lookedAt = len(w.orders)
 }
 
 // decide is the operator at the end. Some of what stays unanswered is given up too soon, and then the
@@ -176,8 +187,27 @@ func (w *world) resolve(p book.Payment, paid bool, reason string) {
 // simOrders are the orders of providers that an operator may choose for what all three serve.
 var simOrders = [][]string{{"mtn", "hubtel", "paystack"}, {"hubtel", "paystack", "mtn"}, {"paystack", "mtn", "hubtel"}, {"mtn", "hubtel"}, {"paystack", "hubtel"}, {"mtn"}, {"hubtel"}, {"paystack"}, {}}
 
-// both are the operations that every provider can do for MTN's customers.
+// both are the operations of the routes that operators change, for MTN's customers.
 var both = []route.Operation{route.Collect, route.DisburseWallet, route.WalletName}
+
+// simRails take turns as the first rail for MTN's customers.
+var simRails = []string{mtn.Name, moolre.Name, hubtel.Name, pawapay.Name, paystack.Name}
+
+// takeTurns makes another rail the first, so that each of them is reached in any run.
+func (w *world) takeTurns() {
+	turn := w.rounds / 2 % len(simRails)
+	order := slices.Concat(simRails[turn:], simRails[:turn])
+	n := w.node()
+	w.act(n, func(tx *db.Tx) error {
+		for _, op := range both {
+			can := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return op == route.WalletName && name == pawapay.Name }) // it has no names
+			if err := n.routes.SetRoute(tx, route.Route{Tenant: route.Any, Mode: route.Any, Operation: op, Channel: "MTN", Providers: can, Actor: "test"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
 
 // rearrange is the operator who changes which provider serves what, on any node: every node follows
 // before the customers' next requests. Pauses are short, so that customers are served most of the time.

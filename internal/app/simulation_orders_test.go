@@ -60,7 +60,7 @@ func (w *world) makeCustomers() {
 			w.t.Fatal(err)
 		}
 		err = n.db.Write(context.Background(), func(tx *db.Tx) error {
-			if _, err := n.tenants.Create(tx, tenant.Tenant{ID: id, Name: c.name, Mode: tenant.Test, CollectionsEnabled: true, FeeBearer: c.bearer, Email: "accounts@example.com"}); err != nil {
+			if _, err := n.tenants.Create(tx, tenant.Tenant{ID: id, Name: c.name, Mode: tenant.Test, CollectionsEnabled: true, FeeBearer: c.bearer, Email: "accounts@example.com", Voucher: true}); err != nil {
 				return err
 			}
 			n.access.CreateKey(tx, key)

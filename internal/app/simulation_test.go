@@ -156,6 +156,7 @@ type world struct {
 	weather   weather
 	changes   [7]int // what operators rearranged, by kind
 	steps     int    // of the clock
+	lookedAt  int    // orders of which the second look has come
 	takenBack bool   // some success was, so that payouts of a tenant may be stopped
 }
 

@@ -8,7 +8,9 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/sim/hubtel"
+	"github.com/makola/makola/internal/sim/moolre"
 	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/pawapay"
 	"github.com/makola/makola/internal/sim/paystack"
 )
 
@@ -104,8 +106,10 @@ func (w *world) blow(next weather, requests int) {
 
 // The Answers that are worth trying at each provider.
 var (
-	refusalAnswers = map[string][]string{mtn.Name: mtn.RefusalAnswers(), hubtel.Name: hubtel.RefusalAnswers(), paystack.Name: paystack.RefusalAnswers()}
-	statusAnswers  = map[string][]string{mtn.Name: mtn.StatusAnswers(), hubtel.Name: hubtel.StatusAnswers(), paystack.Name: paystack.StatusAnswers()}
+	refusalAnswers = map[string][]string{mtn.Name: mtn.RefusalAnswers(), hubtel.Name: hubtel.RefusalAnswers(), paystack.Name: paystack.RefusalAnswers(),
+		pawapay.Name: pawapay.RefusalAnswers(), moolre.Name: moolre.RefusalAnswers()}
+	statusAnswers = map[string][]string{mtn.Name: mtn.StatusAnswers(), hubtel.Name: hubtel.StatusAnswers(), paystack.Name: paystack.StatusAnswers(),
+		pawapay.Name: pawapay.StatusAnswers(), moolre.Name: moolre.StatusAnswers()}
 )
 
 // faultsOf gives what makes a weather. One in which providers contradict themselves is drawn for each
@@ -114,7 +118,7 @@ func (w *world) faultsOf(kind sim.FaultKind) (list []sim.Fault) {
 	switch kind {
 	case "":
 	case sim.RefuseAfter, sim.StatusAnswer:
-		for _, provider := range []string{mtn.Name, hubtel.Name, paystack.Name} {
+		for _, provider := range simRails {
 			answers := refusalAnswers[provider]
 			if kind == sim.StatusAnswer {
 				answers = statusAnswers[provider]
