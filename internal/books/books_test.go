@@ -96,7 +96,7 @@ type fault struct{ plant, mend string }
 var faults = map[string]fault{
 	"an amount moved":    {`UPDATE transfers SET amount = amount + 1 WHERE subject = $1 AND leg = 'final'`, `UPDATE transfers SET amount = amount - 1 WHERE subject = $1 AND leg = 'final'`},
 	"a balance carried":  {`UPDATE transfers SET balance = balance + 1 WHERE subject = $1 AND leg = 'hold'`, `UPDATE transfers SET balance = balance - 1 WHERE subject = $1 AND leg = 'hold'`},
-	"an account":         {`UPDATE transfers SET to_account = 'fees' WHERE subject = $1 AND leg = 'final'`, `UPDATE transfers SET to_account = 'float/mtn' WHERE subject = $1 AND leg = 'final'`},
+	"an account":         {`UPDATE transfers SET to_account = 'fees' WHERE subject = $1 AND leg = 'final'`, `UPDATE transfers SET to_account = 'float/load' WHERE subject = $1 AND leg = 'final'`},
 	"a subject":          {`UPDATE transfers SET subject = 'stray ' || $1 WHERE subject = $1 AND leg = 'final'`, `UPDATE transfers SET subject = $1 WHERE subject = 'stray ' || $1`},
 	"a payment's amount": {`UPDATE payments SET amount = amount + 1 WHERE id = $1`, `UPDATE payments SET amount = amount - 1 WHERE id = $1`},
 	"a payment's status": {`UPDATE payments SET status = 'failed' WHERE id = $1`, `UPDATE payments SET status = 'success' WHERE id = $1`},
