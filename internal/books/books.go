@@ -7,6 +7,9 @@
 // The full check reads every row, in sets, each in one snapshot. It stores its position, so that another node goes on where one stopped,
 // and works a fifth of the time. It ends with sums of its own, from which the recent check then goes on.
 //
+// A clock that is set: after a step forward the proof stays where it is until older transfers are committed. After a step back beyond the
+// overlap the proof is dropped and a full check begins, because new transfers lie before the end of the proof.
+//
 // A fault stays until it is mended: the recent check does not go past its faults, and those of the full check last until the next one
 // ends. After a restore or a move to another database the state continues, because it is rows of the same database.
 //

@@ -56,7 +56,7 @@ func (f *fixture) full() {
 		if err := f.Work(f.t.Context()); err != nil {
 			f.t.Fatal(err)
 		}
-		if s, err := f.State(f.t.Context()); err != nil || s.Stage == "" && s.FullAt.After(before.FullAt) {
+		if s, err := f.State(f.t.Context()); err != nil || s.Stage == "" && !s.FullAt.Equal(before.FullAt) {
 			return
 		}
 	}
@@ -244,23 +244,29 @@ func TestWork_goesOn(t *testing.T) {
 	})
 }
 
+// post posts a transfer with a time.
+func (f *fixture) post(at time.Time) {
+	f.t.Helper()
+	err := f.db.Write(f.t.Context(), func(tx *db.Tx) error {
+		page, err := f.loader.Ledger.Open(tx)
+		if err == nil {
+			err = page.Add(ledger.Transfer{Asset: ledger.TestGHS, From: ledger.Funding, To: ledger.Fees, Amount: 7, Subject: "late", Leg: "late", Kind: "late", At: at})
+			page.Post()
+		}
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // TestRecent_lateCommit: a transfer that is committed long after its time is no fault.
 func TestRecent_lateCommit(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
 		f.loader.Clock.Advance(time.Hour)
 		f.sound("before")
-		err := d.Write(t.Context(), func(tx *db.Tx) error {
-			page, err := f.loader.Ledger.Open(tx)
-			if err == nil {
-				err = page.Add(ledger.Transfer{Asset: ledger.TestGHS, From: ledger.Funding, To: ledger.Fees, Amount: 7, Subject: "late", Leg: "late", Kind: "late", At: noon})
-				page.Post()
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f.post(noon)
 		f.sound("a late transfer")
 		f.loader.Clock.Advance(time.Hour)
 		f.sound("an hour later")

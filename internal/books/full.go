@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/history"
 	"github.com/makola/makola/internal/ledger"
@@ -42,12 +43,16 @@ const (
 // due reports whether a full check begins now.
 func (c *check) due(now time.Time) bool {
 	switch age := now.Sub(c.begunAt); {
-	case c.endedAt.IsZero(), c.requestedAt.After(c.begunAt), age >= latest:
+	case c.endedAt.IsZero(), c.requestedAt.After(c.begunAt), age >= latest, c.outlived(now):
 		return true
 	default:
 		return age >= leastGap && now.UTC().Hour() < nightEnds
 	}
 }
+
+// outlived reports whether the clock was set back to before the beginning of the check. Transfers may then be posted
+// before rows that the check has passed.
+func (c *check) outlived(now time.Time) bool { return c.begunAt.Sub(now) > clock.Skew }
 
 const (
 	requestInsert = `INSERT INTO book_checks (name, version, stage, position, next, payments, transfers, found, result, requested_at, begun_at, ended_at)
@@ -71,7 +76,7 @@ func (b *Books) Work(ctx context.Context) error {
 		return err
 	}
 	ended := false
-	for begun := time.Now(); !ended && time.Since(begun) < workFor; {
+	for begun := time.Now(); !ended && !b.waits(c) && time.Since(begun) < workFor; {
 		if ended, err = b.step(ctx, c); err != nil {
 			return err
 		}
@@ -100,10 +105,15 @@ func (b *Books) begin(ctx context.Context) (c *check, err error) {
 		return nil, err
 	}
 	err = b.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) { c, err = load(tx, fullCheck, true); return err })
-	if err == nil && c.stage == "" {
+	if err == nil && (c.stage == "" || c.outlived(b.clock.Now())) {
 		c.stage, c.position, c.payments, c.proof, c.forget, c.found, c.begunAt = stagePayments, "", 0, ledger.NewProof(), true, newFound(), b.clock.Now()
 	}
 	return c, err
+}
+
+// waits reports whether the check waits because the clock was set lately: transfers from before that may not be committed.
+func (b *Books) waits(c *check) bool {
+	return c.stage == stageTransfers && b.clock.Ago(ledger.Overlap).IsZero()
 }
 
 // goOnFrom makes a proof the start of the next recent check.
@@ -121,7 +131,7 @@ func (b *Books) step(ctx context.Context, c *check) (ended bool, err error) {
 	if c.stage == stageEnd {
 		return true, b.end(ctx, c)
 	}
-	last := db.Micros(b.clock.Now().Add(-ledger.Overlap))
+	last := db.Micros(b.clock.Ago(ledger.Overlap))
 	return false, b.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
 		switch c.stage {
 		case stagePayments:

@@ -19,7 +19,8 @@ type Report struct {
 }
 
 // Recent makes the recent check. Before the first full check has ended there is no proof to continue from, so the
-// sums of accounts are left to the full check.
+// sums of accounts are left to the full check. The same holds after the clock was set back: new transfers may lie
+// before the end of the proof, so the proof is dropped and a full check is requested.
 func (b *Books) Recent(ctx context.Context) (Report, error) {
 	ctx = db.Bulk(ctx, "")
 	var c, full *check
@@ -33,13 +34,17 @@ func (b *Books) Recent(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	now := b.clock.Now()
-	r := &recent{Books: b, proof: c.proof, proven: c.proven(), found: newFound(), last: db.Micros(now.Add(-ledger.Overlap))}
+	void := c.proven() && c.setBack(now)
+	if void {
+		c.proof, c.stored, c.forget = ledger.NewProof(), map[ledger.Key]int64{}, true
+	}
+	r := &recent{Books: b, proof: c.proof, proven: c.proven(), found: newFound(), last: db.Micros(b.clock.Ago(ledger.Overlap))}
 	if !r.proven {
 		r.proof = ledger.NewProof()
 		r.proof.Next = db.Micros(now.Add(-2 * ledger.Overlap))
 	}
 	kept := ledger.Proof{Next: c.proof.Next, Transfers: c.proof.Transfers, Sums: c.stored}
-	r.since = min(r.proof.Next, r.last)
+	r.since = min(r.proof.Next, db.Micros(now.Add(-ledger.Overlap)))
 	if err := r.run(ctx); err != nil {
 		return Report{}, err
 	}
@@ -47,7 +52,12 @@ func (b *Books) Recent(ctx context.Context) (Report, error) {
 	if !r.proven || r.found.Count() > 0 {
 		c.proof = &kept // nothing is proven past a fault
 	}
-	err = b.db.Write(ctx, c.save)
+	err = b.db.Write(ctx, func(tx *db.Tx) error {
+		if void {
+			tx.Defer(requestInsert, 1, now)
+		}
+		return c.save(tx)
+	})
 	if errors.Is(err, db.ErrGuard) || errors.Is(err, db.ErrUnique) {
 		err = nil // another node, or the end of a full check, stored a newer one
 	}
@@ -63,7 +73,7 @@ type recent struct {
 	proof  *ledger.Proof
 	proven bool
 	since  int64 // microseconds; payments and batches since then are checked
-	last   int64 // the proof goes no further
+	last   int64 // the proof goes no further; zero: the clock was set lately, and the proof stays where it is
 	found  Found
 }
 

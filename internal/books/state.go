@@ -166,6 +166,12 @@ func (c *check) save(tx *db.Tx) error {
 // proven reports whether the check has sums from which the next check can continue.
 func (c *check) proven() bool { return c.proof.Next != math.MinInt64 }
 
+// setBack reports whether the clock was set back so far since the check ended that transfers posted since then may lie
+// before the end of its proof. Transfers up to Overlap before the check are after it.
+func (c *check) setBack(now time.Time) bool {
+	return c.proof.Next > db.Micros(now) || c.endedAt.Sub(now) > ledger.Overlap/2
+}
+
 // State is the state of both checks.
 type State struct {
 	RecentAt time.Time // end of the last recent check; zero: there was none

@@ -1,0 +1,118 @@
+package books
+
+import (
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// next returns the end of the proof of the recent check.
+func (f *fixture) next() (next int64) {
+	f.t.Helper()
+	err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
+		c, err := load(tx, recentCheck, false)
+		next = c.proof.Next
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return next
+}
+
+// After the clock was set back, new transfers lie before the end of the proof. The recent check finds their faults at once, and
+// faults of accounts after a full check.
+func TestRecent_clockSetBack(t *testing.T) {
+	for name, by := range map[string]time.Duration{"hours": 5 * time.Hour, "little more than the overlap": ledger.Overlap + time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := newFixture(t, d)
+				f.loader.Clock.Advance(time.Hour)
+				f.sound("before")
+				f.loader.Clock.Set(-by)
+				f.new = f.loader.Load(f.tenant, 10, 1, time.Second)
+				f.sound("set back")
+				for fault := range faults {
+					f.exec(faultOf(fault).plant, f.new[0].ID)
+					if f.recent().Count() == 0 {
+						t.Errorf("%s: not found", fault)
+					}
+					f.exec(faultOf(fault).mend, f.new[0].ID)
+					f.sound(fault + " mended")
+				}
+				f.loader.Clock.Advance(2 * ledger.Overlap)
+				for range 100 {
+					if err := f.Work(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if s, err := f.State(t.Context()); err != nil || s.Stage != "" || s.FullAt.After(f.loader.Clock.Now()) || s.FullAt.Before(f.new[0].CreatedAt) {
+					t.Fatalf("no full check was made after the step: %+v, %v", s, err)
+				}
+				for name, fault := range accountFaults {
+					f.exec(fault.plant, "1")
+					if f.recent().Count() == 0 {
+						t.Errorf("%s: not found", name)
+					}
+					f.exec(fault.mend, "1")
+					f.sound(name + " mended")
+				}
+			})
+		})
+	}
+}
+
+// While a clock that was set forward may still have transfers from before to commit, the proof stays where it is, and so does the full check.
+func TestChecks_clockSetForward(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.loader.Clock.Advance(time.Hour)
+		f.sound("before")
+		before, at := f.next(), f.loader.Clock.Now()
+		f.loader.Clock.Set(5 * time.Hour)
+		f.sound("set forward")
+		if got := f.next(); got != before {
+			t.Errorf("the proof went on by %v", time.Duration(got-before)*time.Microsecond)
+		}
+		if err := f.Request(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			if err := f.Work(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s, err := f.State(t.Context()); err != nil || s.Stage != string(stageTransfers) {
+			t.Errorf("the full check did not wait: %+v, %v", s, err)
+		}
+		f.post(at) // a transfer from before the step commits
+		f.sound("a transfer from before the step")
+		f.loader.Clock.Advance(2 * ledger.Overlap)
+		f.sound("later")
+		if f.next() <= before {
+			t.Error("the proof does not go on")
+		}
+		f.full()
+		f.sound("after a full check")
+	})
+}
+
+// A full check that had begun when the clock was set back begins again.
+func TestFull_clockSetBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.half()
+		f.loader.Clock.Set(-72 * time.Hour)
+		f.loader.Load(f.tenant, 10, 1, time.Second)
+		f.loader.Clock.Advance(2 * ledger.Overlap)
+		c, err := f.begin(t.Context())
+		if err != nil || c.position != "" || c.begunAt.After(f.loader.Clock.Now()) {
+			t.Errorf("%+v, %v", c, err)
+		}
+		f.full()
+		f.sound("after it")
+	})
+}
