@@ -26,14 +26,16 @@ func (f *fixture) next() (next int64) {
 // After the clock was set back, new transfers lie before the end of the proof. The recent check finds their faults at once, and
 // faults of accounts after a full check.
 func TestRecent_clockSetBack(t *testing.T) {
-	for name, by := range map[string]time.Duration{"hours": 5 * time.Hour, "little more than the overlap": ledger.Overlap + time.Minute} {
+	for name, by := range map[string]time.Duration{"hours": 5 * time.Hour, "little more than the overlap": ledger.Overlap + 20*time.Second} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				f := newFixture(t, d)
 				f.loader.Clock.Advance(time.Hour)
 				f.sound("before")
+				f.loader.Clock.Advance(time.Second)
 				f.loader.Clock.Set(-by)
 				f.new = f.loader.Load(f.tenant, 10, 1, time.Second)
+				f.loader.Clock.Advance(ledger.Overlap - 10*time.Second)
 				f.sound("set back")
 				for fault := range faults {
 					f.exec(faultOf(fault).plant, f.new[0].ID)
