@@ -350,15 +350,11 @@ func (a *App) prune(ctx context.Context) error {
 	return err
 }
 
-// checkBooks checks the new rows of the ledger, the payments and the batches, and all messages and audit entries. It
+// checkBooks checks the new rows of the ledger, the payments, the messages and the batches, and all audit entries. It
 // reports the results to the metrics, the log and the notices.
 func (a *App) checkBooks(ctx context.Context) error {
 	return errors.Join(
 		a.checkRecent(ctx),
-		a.checkBook(ctx, bookMessages, func(ctx context.Context) ([]string, error) {
-			r, err := a.messaging.Check(ctx)
-			return r.Problems, err
-		}),
 		a.checkBook(ctx, bookAudit, a.checkAudit))
 }
 

@@ -28,7 +28,7 @@ type meters struct {
 const (
 	bookLedger   = books.Ledger
 	bookPayments = books.Payments
-	bookMessages = "messages"
+	bookMessages = books.Messages
 	bookBatches  = books.Batches
 	bookAudit    = "audit"
 )

@@ -1,6 +1,6 @@
-// Package books checks the books of an installation: the ledger, the payments and the batches against each other.
+// Package books checks the books of an installation: the ledger, the payments, the messages and the batches against each other.
 //
-// The recent check goes on from where the books were proven. It reads the transfers and payments since the last proof, with an overlap
+// The recent check goes on from where the books were proven. It reads the transfers, payments and campaigns since the last proof, with an overlap
 // for late commits, and compares every account with the stored sums and these transfers. So its cost depends on the last minutes and the
 // number of accounts, not on the age of the installation.
 //
@@ -30,11 +30,12 @@ import (
 const (
 	Ledger   = "ledger"
 	Payments = "payments"
+	Messages = "messages"
 	Batches  = "batches"
 )
 
 // Names are all books.
-func Names() []string { return []string{Ledger, Payments, Batches} }
+func Names() []string { return []string{Ledger, Payments, Messages, Batches} }
 
 // Books checks the books. It is safe for concurrent use, also by several nodes.
 type Books struct {

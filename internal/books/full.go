@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/history"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/payments/book"
 )
 
@@ -35,6 +36,7 @@ const (
 	stagePayments  stage = "payments"
 	stageLists     stage = "lists"
 	stageBatches   stage = "batches"
+	stageMessages  stage = "messages"
 	stageTransfers stage = "transfers"
 	stageHours     stage = "hours"
 	stageEnd       stage = "accounts"
@@ -148,6 +150,12 @@ func (b *Books) step(ctx context.Context, c *check) (ended bool, err error) {
 			if err != nil {
 				return err
 			}
+			c.reached(position, whole, stageMessages)
+		case stageMessages:
+			position, whole, err := delivery.CheckAfter(tx, c.position, c.found[Messages])
+			if err != nil {
+				return err
+			}
 			c.reached(position, whole, stageTransfers)
 		case stageHours:
 			position, whole, err := ledger.CheckHour(tx, c.position, c.found[Ledger])
@@ -156,7 +164,12 @@ func (b *Books) step(ctx context.Context, c *check) (ended bool, err error) {
 			}
 			c.reached(position, whole, stageEnd)
 		default:
-			whole, err := c.proof.Extend(tx, last, c.found[Ledger], func(subjects []string) error { return book.CheckClearing(tx, subjects, c.found[Payments]) })
+			whole, err := c.proof.Extend(tx, last, c.found[Ledger], func(subjects []string) error {
+				if err := book.CheckClearing(tx, subjects, c.found[Payments]); err != nil {
+					return err
+				}
+				return delivery.CheckStrays(tx, subjects, c.found[Messages])
+			})
 			if err != nil {
 				return err
 			}

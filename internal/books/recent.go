@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/treasury"
 )
@@ -102,12 +103,20 @@ func (r *recent) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.payments(ctx)
+	if err := r.payments(ctx); err != nil {
+		return err
+	}
+	return r.campaigns(ctx)
 }
 
-// subjects returns a check of the payments that transfers name.
+// subjects returns a check of the payments and campaigns that transfers name.
 func (r *recent) subjects(tx *db.Tx) func([]string) error {
-	return func(subjects []string) error { return book.CheckPayments(tx, subjects, r.found[Payments]) }
+	return func(subjects []string) error {
+		if err := book.CheckPayments(tx, subjects, r.found[Payments]); err != nil {
+			return err
+		}
+		return delivery.CheckSubjects(tx, subjects, r.found[Messages])
+	}
 }
 
 // payments checks the payments that were accepted since the last proof, and the lists that they are in.
@@ -126,6 +135,18 @@ func (r *recent) payments(ctx context.Context) error {
 		}
 	}
 	return r.db.ReadSnapshot(ctx, func(tx *db.Tx) error { return book.CheckLists(tx, first, r.found[Payments]) })
+}
+
+// campaigns checks the campaigns that were accepted since the last proof, and those that are not sent yet.
+func (r *recent) campaigns(ctx context.Context) error {
+	err := r.db.ReadSnapshot(ctx, func(tx *db.Tx) error { return delivery.CheckWaiting(tx, r.found[Messages]) })
+	for last, whole := book.FirstID(time.UnixMicro(r.since)), false; !whole && err == nil; {
+		err = r.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
+			last, whole, err = delivery.CheckAfter(tx, last, r.found[Messages])
+			return err
+		})
+	}
+	return err
 }
 
 // confirm decides whether an account that differs from the sums of a proof is faulty.

@@ -42,7 +42,7 @@ var leaves = []string{"cache", "clock", "config", "groupcommit", "money", "msisd
 // is not listed may import nothing. "*" is every package.
 var mayImport = map[string][]string{
 	"cli":               {"*"},
-	"books":             {"batch", "db", "history", "ledger", "payments/book", "treasury"},
+	"books":             {"batch", "db", "history", "ledger", "messaging/delivery", "payments/book", "treasury"},
 	"batch":             {"access", "db", "idempotency", "jobs", "jobs/lease", "ledger", "lookup", "payments", "payments/book", "provider", "recovery", "route", "sheet", "tenant", "treasury", "webhook"},
 	"cli/accounts":      {"inbox", "access", "audit", "changes", "cli/frame", "contacts", "db", "identity", "installation", "messaging", "messaging/otp", "payments", "payments/book", "privacy", "roles", "senderid", "sheet", "tenant", "webhook"},
 	"cli/frame":         {"inbox", "closing", "access", "app", "audit", "batch", "changes", "contacts", "db", "idempotency", "identity", "installation", "jobs", "ledger", "lookup", "messaging", "notice", "payments", "payments/book", "reconcile", "recovery", "roles", "route", "senderid", "sheet", "tenant", "timekeeping", "treasury", "webhook"},
