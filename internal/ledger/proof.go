@@ -32,13 +32,14 @@ const (
 	SELECT asset, to_account AS account, CASE WHEN wallet = to_account THEN 0 ELSE amount END AS moved, 1 AS n FROM transfers WHERE at >= $1 AND at <= $2
 	UNION ALL SELECT asset, from_account, CASE WHEN wallet = from_account THEN 0 ELSE -amount END, 0 FROM transfers WHERE at >= $1 AND at <= $2
 ) AS x GROUP BY asset, account`
-	// Each transfer of a wallet must continue the number and the balance of the transfer before it.
-	sqlRunning = `SELECT t.wallet, t.asset, t.sequence, t.balance, COALESCE(b.balance, 0) + CASE WHEN t.to_account = t.wallet THEN t.amount ELSE -t.amount END,
-	COALESCE(b.sequence, 0), COALESCE(w.sequence, -1)
-FROM transfers t LEFT JOIN transfers b ON b.wallet = t.wallet AND b.sequence = t.sequence - 1 LEFT JOIN wallets w ON w.id = t.wallet AND w.asset = t.asset
-WHERE t.at >= $1 AND t.at <= $2 AND t.wallet IS NOT NULL AND (w.id IS NULL OR t.sequence > w.sequence OR t.sequence > 1 AND b.sequence IS NULL
-	OR t.balance <> COALESCE(b.balance, 0) + CASE WHEN t.to_account = t.wallet THEN t.amount ELSE -t.amount END)
-ORDER BY t.wallet, t.sequence LIMIT 100`
+	// Each transfer of a wallet must continue the number and the balance of the transfer before it. The set is
+	// materialized: PostgreSQL would otherwise read it in the order of the result, which is all transfers of all wallets.
+	sqlRunning = `WITH running AS MATERIALIZED (SELECT t.wallet, t.asset, t.sequence, t.balance, CASE WHEN t.to_account = t.wallet THEN t.amount ELSE -t.amount END AS moved,
+	(SELECT b.balance FROM transfers b WHERE b.wallet = t.wallet AND b.sequence = t.sequence - 1) AS carried, w.sequence AS newest
+	FROM transfers t LEFT JOIN wallets w ON w.id = t.wallet AND w.asset = t.asset WHERE t.at >= $1 AND t.at <= $2 AND t.wallet IS NOT NULL)
+SELECT wallet, asset, sequence, balance, COALESCE(carried, 0) + moved, CASE WHEN carried IS NULL THEN 0 ELSE sequence - 1 END, COALESCE(newest, -1) FROM running
+WHERE newest IS NULL OR sequence > newest OR sequence > 1 AND carried IS NULL OR balance <> COALESCE(carried, 0) + moved
+ORDER BY wallet, sequence LIMIT 100`
 	sqlSubjects = `SELECT DISTINCT subject FROM transfers WHERE at >= $1 AND at <= $2`
 )
 

@@ -7,6 +7,17 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
+// PostgresPlan returns PostgreSQL's plan of a query on empty tables. It shows the parts of a plan that do not depend on statistics.
+func PostgresPlan(t testing.TB, sql string, args ...any) string {
+	t.Helper()
+	d := Open(t, db.Postgres)
+	var plan []string
+	if err := d.Read(t.Context(), func(tx *db.Tx) (err error) { plan, err = tx.Texts("EXPLAIN "+sql, args...); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(plan, "\n")
+}
+
 // Plan returns SQLite's plan of a query. SQLite plans without statistics, so an empty database shows the plan of a full one.
 func Plan(t testing.TB, sql string, args ...any) string {
 	t.Helper()
