@@ -90,7 +90,7 @@ func TestChecks_findEveryFault(t *testing.T) {
 			if got := found(); got[bookAudit] != 0 {
 				t.Errorf("a chain as it was linked: %v", got)
 			}
-			a.auditHead = audit.Head{}
+			a.auditHead, a.auditSince = audit.Head{}, audit.Head{}
 			write(func(tx *db.Tx) error { // the end is cut off, which the sealed head shows
 				tx.Defer("DELETE FROM audit_log WHERE id = (SELECT entry FROM audit_chain WHERE entry <> '' ORDER BY number DESC LIMIT 1)", 1)
 				tx.Defer("DELETE FROM audit_chain WHERE number = (SELECT max(number) FROM audit_chain WHERE entry <> '')", 1)

@@ -117,7 +117,9 @@ type parts struct {
 	limits       *ratelimit.Limiter
 	installation *installation.Store
 	audit        *audit.Log
-	auditHead    audit.Head // that the last check saw, of the one that checks
+	auditHead    audit.Head    // that the last check saw, of the one that checks
+	auditSince   audit.Head    // after which the next check begins; zero: it checks everything
+	auditWhole   time.Duration // elapsed time at which the next check of everything is due
 	identity     *identity.Identity
 	changes      *changes.Changes
 	jobs         *jobs.Queue

@@ -266,3 +266,47 @@ func TestKeep_linksAndLogsTheHead(t *testing.T) {
 		}
 	})
 }
+
+// A verification after a head finds what was changed since, and not what was changed before. It reads no link before the head.
+func TestVerifySince_findsLaterFaults(t *testing.T) {
+	each(t, 4, func(f *fixture) {
+		since := f.verify(Head{}).Head
+		f.write(3)
+		f.link(3)
+		after := func(head Head) Verified {
+			t.Helper()
+			v, err := f.VerifySince(t.Context(), head, since)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		whole := f.verify(since)
+		if v := after(since); !v.OK() || v.Head != whole.Head || v.Links != 3 {
+			t.Errorf("as linked: %+v", v)
+		}
+		entry := `(SELECT entry FROM audit_chain WHERE number = $1)`
+		for name, c := range map[string]struct {
+			breaks, mends string
+			number        int64
+			later         bool
+		}{
+			"an old entry":      {`UPDATE audit_log SET actor = 'esi' WHERE id = ` + entry, `UPDATE audit_log SET actor = 'ama@example.com' WHERE id = ` + entry, since.Number - 1, false},
+			"a new entry":       {`UPDATE audit_log SET actor = 'esi' WHERE id = ` + entry, `UPDATE audit_log SET actor = 'ama@example.com' WHERE id = ` + entry, since.Number + 2, true},
+			"the verified link": {`UPDATE audit_chain SET hash = substr(hash, 64) || substr(hash, 1, 63) WHERE number = $1`, `UPDATE audit_chain SET hash = substr(hash, 2) || substr(hash, 1, 1) WHERE number = $1`, since.Number, true},
+			"a new link":        {`UPDATE audit_chain SET number = number + 1000 WHERE number = $1`, `UPDATE audit_chain SET number = number - 1000 WHERE number = $1 + 1000`, since.Number + 1, true},
+		} {
+			f.alter(c.breaks, c.number)
+			if f.verify(since).OK() {
+				t.Errorf("%s: not found by a whole verification", name)
+			}
+			if v := after(since); v.OK() == c.later {
+				t.Errorf("%s: %+v", name, v)
+			}
+			f.alter(c.mends, c.number)
+			if !f.verify(since).OK() {
+				t.Fatalf("%s: not mended", name)
+			}
+		}
+	})
+}

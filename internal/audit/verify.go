@@ -59,15 +59,17 @@ func (v Verified) OK() bool { return v.FaultCount == 0 && v.Unchecked == 0 }
 
 const (
 	selectChain = `SELECT ` + entryColumns + `, a.linked, 1, c.number, c.tenant, c.entry, c.linked_at, c.hash, c.content
-		FROM audit_chain c JOIN audit_log a ON a.tenant = c.tenant AND a.id = c.entry
+		FROM audit_chain c JOIN audit_log a ON a.tenant = c.tenant AND a.id = c.entry WHERE c.number > $2
 		UNION ALL
 		SELECT '', '', 0, '', '', '', '', '', '', '', 0, 0, c.number, c.tenant, c.entry, c.linked_at, c.hash, c.content
 		FROM audit_chain c WHERE NOT EXISTS (SELECT 1 FROM audit_log a WHERE a.tenant = c.tenant AND a.id = c.entry)
-		AND c.number < $1
+		AND c.number < $1 AND c.number > $2
 		ORDER BY 13`
 
-	selectOutside = `SELECT a.tenant, a.id, a.linked FROM audit_log a WHERE NOT EXISTS (
+	selectOutside = `SELECT a.tenant, a.id, a.linked FROM audit_log a WHERE a.id >= $1 AND NOT EXISTS (
 		SELECT 1 FROM audit_chain c WHERE c.tenant = a.tenant AND c.entry = a.id) ORDER BY a.id`
+
+	selectLink = `SELECT hash, linked_at FROM audit_chain WHERE number = $1`
 
 	selectContent = `SELECT number FROM audit_chain WHERE content = $1 AND number <> $2 ORDER BY number LIMIT 1`
 )
@@ -75,12 +77,25 @@ const (
 // Verify reads the whole log in one snapshot. It also checks that the chain still contains kept, a head that was
 // stored elsewhere. The zero Head means that there is none.
 func (l *Log) Verify(ctx context.Context, kept Head) (v Verified, err error) {
+	return l.verify(ctx, Head{}, kept)
+}
+
+// VerifySince verifies the links after a head that was verified before, and the end of the chain. It finds no change of an
+// earlier link. Entries that Verify would count are not counted before the head.
+func (l *Log) VerifySince(ctx context.Context, since, kept Head) (v Verified, err error) {
+	return l.verify(ctx, since, kept)
+}
+
+func (l *Log) verify(ctx context.Context, since, kept Head) (v Verified, err error) {
 	err = l.db.ReadWhole(ctx, func(tx *db.Tx) error {
-		w := walk{kept: kept, forged: -1, Verified: Verified{At: l.clock.Now()}}
+		w := walk{kept: kept, forged: -1, Verified: Verified{At: l.clock.Now(), Head: since}}
 		if err := w.begin(l, tx); err != nil {
 			return err
 		}
-		if err := tx.Query(selectChain, []any{int64(fence)}, w.follow); err != nil {
+		if err := w.continues(tx); err != nil {
+			return err
+		}
+		if err := tx.Query(selectChain, []any{int64(fence), since.Number}, w.follow); err != nil {
 			return err
 		}
 		if err := w.end(tx); err != nil {
@@ -97,8 +112,9 @@ type walk struct {
 	Verified
 	kept   Head
 	key    *chainKey
-	locked bool // the chain has a key that this process cannot open
-	forged int  // index of the first fault about a link that was not made with the key; -1: none
+	locked bool   // the chain has a key that this process cannot open
+	first  string // lowest id of an entry that may lack its link
+	forged int    // index of the first fault about a link that was not made with the key; -1: none
 }
 
 func (w *walk) begin(l *Log, tx *db.Tx) (err error) {
@@ -120,6 +136,26 @@ func (w *walk) begin(l *Log, tx *db.Tx) (err error) {
 		return err
 	}
 	w.fault(Fault{Kind: Removed, What: "the row that keeps programs without the key from linking was removed"})
+	return nil
+}
+
+// continues checks that the chain still has the head after which the walk begins.
+func (w *walk) continues(tx *db.Tx) error {
+	if w.Head.Number == 0 {
+		return nil
+	}
+	var hash string
+	var at time.Time
+	found, err := tx.One(selectLink, []any{w.Head.Number}, &hash, &at)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		w.fault(Fault{Kind: Removed, Number: w.Head.Number, What: "the link that was verified last was removed"})
+	case hash != w.Head.Hash:
+		w.fault(Fault{Kind: Relinked, Number: w.Head.Number, What: "the link that was verified last has another hash: the chain was made anew"})
+	}
+	w.first = firstID(at.Add(-lateAfter))
 	return nil
 }
 
@@ -217,7 +253,7 @@ func (w *walk) end(tx *db.Tx) error {
 			}
 		}
 	}
-	return tx.Query(selectOutside, nil, func(r *db.Row) error {
+	return tx.Query(selectOutside, []any{w.first}, func(r *db.Row) error {
 		f := Fault{Kind: Inserted, What: "the entry says that it is linked, and the chain does not have it"}
 		var marked bool
 		if err := r.Scan(&f.Tenant, &f.Entry, &marked); err != nil {
