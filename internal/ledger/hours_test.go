@@ -197,6 +197,28 @@ func TestHours_clockSteps(t *testing.T) {
 	})
 }
 
+// A node of the version before takes no hour back. The check finds the transfer that it posts late, and counting again mends the sums.
+func TestHours_olderNode(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newHourly(t, d)
+		f.sum()
+		f.exec(`CREATE TABLE kept AS SELECT summed_to FROM ledger_hours_state`)
+		f.add(ledger.Funding, ledger.Float("mtn"), start.Add(90*time.Minute))
+		late := f.periods()
+		f.exec(`UPDATE ledger_hours_state SET summed_to = (SELECT summed_to FROM kept)`)
+		if report, err := f.Check(t.Context()); err != nil || report.OK() {
+			t.Errorf("not found, %v", err)
+		}
+		if err := f.SumHoursAgain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.sum()
+		f.same("counted again", late)
+		sound(t, f.Ledger)
+		f.exec(`DROP TABLE kept`)
+	})
+}
+
 // A check finds sums that are not those of the transfers, and counting again mends them.
 func TestHours_checkFindsWrongSums(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
