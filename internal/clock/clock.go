@@ -198,7 +198,10 @@ func (t *Timer) Stop() bool {
 
 // Sleep waits for d or until ctx is done, whose error it then returns.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
-	t := c.Timer(d)
+	return c.Timer(d).wait(ctx)
+}
+
+func (t *Timer) wait(ctx context.Context) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -206,6 +209,12 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// SleepUntil waits until Elapsed has reached at, or until ctx is done, whose error it then returns. A Sleep for the
+// difference would be too long if the clock moves before its timer is set.
+func (c *Clock) SleepUntil(ctx context.Context, at time.Duration) error {
+	return c.TimerPassed(at).wait(ctx)
 }
 
 // Waiting gives the number of timers that have not fired.

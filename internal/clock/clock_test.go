@@ -139,6 +139,21 @@ func TestSleep_endsWithItsContext(t *testing.T) {
 	}
 }
 
+// A wait until a time does not become longer if the clock moves between the reading and the wait.
+func TestSleepUntil_clockMovedBefore(t *testing.T) {
+	c := NewManual(noon)
+	at := c.Elapsed() + time.Second
+	c.Advance(time.Minute)
+	if err := c.SleepUntil(t.Context(), at); err != nil || c.Waiting() != 0 {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.SleepUntil(ctx, c.Elapsed()+time.Second); !errors.Is(err, context.Canceled) || c.Waiting() != 0 {
+		t.Fatalf("SleepUntil gave %v and left %d timers", err, c.Waiting())
+	}
+}
+
 func TestTimers_concurrent(t *testing.T) {
 	c := Real()
 	var wg sync.WaitGroup

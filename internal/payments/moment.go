@@ -31,3 +31,6 @@ func (m moment) Sub(then moment) time.Duration { return time.Duration(m - then) 
 
 // Add returns the moment d later.
 func (m moment) Add(d time.Duration) moment { return m + moment(d) }
+
+// elapsed returns the Elapsed of the clock at m.
+func (m moment) elapsed() time.Duration { return time.Duration(m) - 1 }

@@ -138,7 +138,7 @@ func (l *recheckQueue) run() {
 		}
 		next := l.queue[0]
 		l.mu.Unlock()
-		if l.clock.Sleep(l.ctx, next.at.Sub(momentOf(l.clock))) != nil {
+		if l.clock.SleepUntil(l.ctx, next.at.elapsed()) != nil {
 			continue
 		}
 		slots <- struct{}{}

@@ -1,9 +1,11 @@
 package payments
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -45,6 +47,27 @@ func (n *node) rechecksPlanned() (count int) {
 		t.Fatal(err)
 	}
 	return count
+}
+
+// A recheck is due at its time also if the clock moves before the queue begins to wait.
+func TestRecheckQueue_clockMovesMeanwhile(t *testing.T) {
+	c := clock.NewManual(time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC))
+	q := newRecheckQueue(c, func(context.Context, book.Payment) {})
+	defer q.close()
+	for range 1000 {
+		due := c.Elapsed() + hintTime
+		q.soon(book.Payment{ID: "one"})
+		for c.Waiting() == 0 && c.Elapsed() < due { // also between the queue's reading of the clock and its wait
+			c.Advance(1)
+		}
+		c.Advance(due - c.Elapsed())
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		err := q.quiet(ctx)
+		cancel()
+		if err != nil {
+			t.Fatal("a due recheck did not run: ", err)
+		}
+	}
 }
 
 // A provider that does not answer for a day does not delay the reversals of another provider. It does not get the

@@ -108,7 +108,7 @@ func (c *carrier) enter(ctx context.Context) error {
 		case err == nil && now < rests:
 			err = errRests
 		case err == nil && now < until:
-			err = c.clock.Sleep(ctx, until-now)
+			err = c.clock.SleepUntil(ctx, until)
 		case err == nil:
 			return nil
 		}
