@@ -274,7 +274,7 @@ func TestDraft_limits(t *testing.T) {
 		if n.countRows() != maxDrafts {
 			t.Errorf("%d rows are stored", n.countRows())
 		}
-		n.pass(draftTime + time.Hour)
+		n.leap(draftTime)
 		if n.countRows() != 0 {
 			t.Errorf("%d rows of drafts are left after a week", n.countRows())
 		}

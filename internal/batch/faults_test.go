@@ -164,7 +164,7 @@ func TestRun_clockSteps(t *testing.T) {
 		}
 		n.pass(time.Minute)
 		f.clock.Set(-6 * time.Hour)
-		n.pass(pauseTime - time.Hour)
+		n.leap(pauseTime - 2*time.Hour)
 		if is := n.is(paused.ID); is.Status != Paused {
 			t.Errorf("it is %s before seven days", is.Status)
 		}
@@ -328,7 +328,7 @@ func TestRecoveryBegan_stopsAll(t *testing.T) {
 			t.Errorf("%d rows are undecided (%v)", rows, err)
 		}
 		heir := f.node("b")
-		heir.pass(pauseTime + time.Hour) // a recovery may take as long as it does
+		heir.leap(pauseTime) // a recovery may take as long as it does
 		if err := errors.Join(heir.Resume(t.Context(), running.Tenant, running.ID, nil), heir.Cancel(t.Context(), paused.Tenant, paused.ID, "not now", "ama", nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -409,7 +409,7 @@ func TestSweep_cancelsLongPaused(t *testing.T) {
 		if err := n.start(b); err != nil {
 			t.Fatal(err)
 		}
-		n.pass(pauseTime - time.Hour)
+		n.leap(pauseTime - 2*time.Hour)
 		if is := n.is(b.ID); is.Status != Paused {
 			t.Errorf("before seven days it is %s", is.Status)
 		}

@@ -346,6 +346,14 @@ func (n *node) pass(d time.Duration) {
 	}
 }
 
+// leap passes d like a machine that slept: every timer on the way fires once, at its end. Then an hour passes.
+func (n *node) leap(d time.Duration) {
+	n.f.t.Helper()
+	n.quiet()
+	n.f.clock.Advance(d)
+	n.pass(time.Hour)
+}
+
 func (n *node) wallet() money.Pesewas {
 	n.f.t.Helper()
 	has, err := n.ledger.Balance(n.f.t.Context(), n.f.tenant.Wallet())
