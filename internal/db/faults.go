@@ -3,7 +3,6 @@ package db
 import (
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/makola/makola/internal/db/engine"
 )
@@ -38,9 +37,9 @@ func (f Fault) err() error {
 // Faults breaks the connection on purpose, for tests. Every transaction passes its boundaries through it. A nil
 // Faults breaks nothing.
 type Faults struct {
-	// LookTime is how long the rows of an ambiguous COMMIT are looked for. Zero means lookTime. It must be set before
-	// the database is opened.
-	LookTime time.Duration
+	// Looks is the number of lost connections after which the search for the rows of an ambiguous COMMIT ends. Zero
+	// means that lookTime alone ends it. It must be set before the database is opened.
+	Looks int
 
 	mu        sync.Mutex
 	exchanges int
@@ -101,13 +100,5 @@ func (f *Faults) next(b Boundary) Fault {
 	return FaultNone
 }
 
-// lookTime is how long the rows of an ambiguous COMMIT are looked for. A database that restarts is back within this
-// time.
-const lookTime = 15 * time.Second
-
-func (f *Faults) lookTime() time.Duration {
-	if f == nil || f.LookTime == 0 {
-		return lookTime
-	}
-	return f.LookTime
-}
+// endsLook reports whether tests end a search for the rows of an ambiguous COMMIT after so many lost connections.
+func (f *Faults) endsLook(lost int) bool { return f != nil && f.Looks > 0 && lost >= f.Looks }

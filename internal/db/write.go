@@ -16,6 +16,10 @@ const (
 	triesLost     = 3
 )
 
+// lookTime is how long the rows of an ambiguous COMMIT are looked for. A database that restarts is back within this
+// time.
+const lookTime = 15 * time.Second
+
 // maxPause is the longest pause between two attempts, and between two checks for the rows of a COMMIT.
 const maxPause = 250 * time.Millisecond
 
@@ -121,11 +125,11 @@ const sqlBehind = `SELECT number FROM schema_migrations ORDER BY number LIMIT 1 
 // ask runs landed in a new transaction after the server has finished the ambiguous COMMIT. Before that, missing rows
 // would prove nothing.
 func (d *DB) ask(ctx context.Context, p engine.Purpose, doubt error, landed func(*Tx) (bool, error)) (there bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.faults.lookTime())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
 	var unknown *engine.UnknownCommit
 	waits := errors.As(doubt, &unknown) && unknown.Busy != nil
-	for try := 1; ; try++ {
+	for try, lost := 1, 0; ; try++ {
 		busy := false
 		if waits {
 			busy, err = unknown.Busy(ctx)
@@ -149,7 +153,10 @@ func (d *DB) ask(ctx context.Context, p engine.Purpose, doubt error, landed func
 		// The check writes nothing, so it can be repeated. While it is repeated, the caller need not know that the
 		// outcome is unknown.
 		again := busy || errors.Is(err, engine.ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAmbiguous)
-		if !again || d.closed.Load() {
+		if err != nil {
+			lost++
+		}
+		if !again || d.closed.Load() || d.faults.endsLook(lost) {
 			return false, err
 		}
 		if pauseErr := pause(ctx, try+2); pauseErr != nil {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -71,7 +70,7 @@ func EachFaulty(t *testing.T, fn func(t *testing.T, d *db.DB, f *db.Faults)) {
 	for _, e := range Engines() {
 		t.Run(e.String(), func(t *testing.T) {
 			t.Parallel()
-			f := &db.Faults{LookTime: time.Second}
+			f := &db.Faults{Looks: 5}
 			o := Options(t, e)
 			o.Faults = f
 			d := OpenWith(t, o)
