@@ -34,7 +34,8 @@ const (
 // connection, an answer through it counts for the client's address, and only the answer ends.
 type answers struct {
 	trusted []netip.Prefix
-	ended   func() // counts an answer that ended unread
+	time    time.Duration // within which a client must take a chunk of its answer
+	ended   func()        // counts an answer that ended unread
 
 	mu        sync.Mutex
 	node      pile
@@ -48,8 +49,8 @@ type pile struct {
 	bytes   int
 }
 
-func newAnswers(trusted []netip.Prefix, ended func()) *answers {
-	return &answers{trusted: trusted, ended: ended, addresses: map[netip.Addr]*pile{}, conns: map[net.Conn]*pile{}}
+func newAnswers(trusted []netip.Prefix, time time.Duration, ended func()) *answers {
+	return &answers{trusted: trusted, time: time, ended: ended, addresses: map[netip.Addr]*pile{}, conns: map[net.Conn]*pile{}}
 }
 
 // connKey is the key of a request's connection in its context.
@@ -121,7 +122,7 @@ func (o *answer) Write(text []byte) (n int, err error) {
 	for len(text) > 0 && err == nil {
 		chunk := text[:min(len(text), answerChunk)]
 		text = text[len(chunk):]
-		o.within(answerTime)
+		o.within(o.all.time)
 		var wrote int
 		wrote, err = o.ResponseWriter.Write(chunk)
 		n += wrote
@@ -142,7 +143,7 @@ func (o *answer) finish() {
 	if o.wrote == 0 {
 		return
 	}
-	o.within(answerTime)
+	o.within(o.all.time)
 	if o.many {
 		_ = o.control.Flush() // a client that has gone needs no answer
 	}

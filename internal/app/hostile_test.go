@@ -64,11 +64,16 @@ func WriteCertificate(t testing.TB, folder string, serial int64) (cert, key stri
 // startLocal starts a development server on free ports, for as long as the test runs.
 func startLocal(t *testing.T, change func(*config.Server)) *App {
 	t.Helper()
-	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: freshStorage(t, db.SQLite), DrainFor: time.Minute}
+	cfg := localConfig(t)
 	if change != nil {
 		change(&cfg)
 	}
 	return startWith(t, cfg, Options{Log: slog.New(slog.DiscardHandler)})
+}
+
+// localConfig is the configuration of a development server on SQLite, without a listener for metrics.
+func localConfig(t *testing.T) config.Server {
+	return config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: freshStorage(t, db.SQLite), DrainFor: time.Minute}
 }
 
 func startWith(t *testing.T, cfg config.Server, o Options) *App {

@@ -63,6 +63,8 @@ type Options struct {
 	BooksEvery time.Duration
 	// Lease is how long this node may be silent before other nodes take its jobs. Zero means the queue's default.
 	Lease time.Duration
+	// AnswerTime is how long a client may take nothing of its answer. Zero means ten seconds.
+	AnswerTime time.Duration
 }
 
 // App is a running Makola.

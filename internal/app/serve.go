@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -200,7 +201,7 @@ func (a *App) stopListening(ctx context.Context) error {
 // (/sim/v1) and the console's pages (console.Owns) by name. The JSON interface answers every other path, an unknown
 // one in JSON. It does not use ServeMux, which redirects unclean paths.
 func (a *App) handler() http.Handler {
-	unread := newAnswers(a.cfg.TrustedProxies, func() { a.meters.unread.Inc() })
+	unread := newAnswers(a.cfg.TrustedProxies, cmp.Or(a.opts.AnswerTime, answerTime), func() { a.meters.unread.Inc() })
 	paths := a.paths()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { unread.serve(w, r, paths) })
 }
