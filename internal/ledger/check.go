@@ -77,7 +77,7 @@ type Findings struct {
 // OK reports whether the check found no problem.
 func (f Findings) OK() bool { return len(f.Problems) == 0 }
 
-// problemsShown limits the problems of Findings, because more lines do not help anybody.
+// problemsShown is the maximum number of problems in Findings.
 const problemsShown = 100
 
 // Add adds a problem.
@@ -101,8 +101,8 @@ func (f *Findings) Join(other Findings) {
 }
 
 const (
-	// Overlap is an upper bound of the time between a transfer's time and its commit. A proof that is kept ends at
-	// least this long before now.
+	// Overlap is the longest time between the time in a transfer and its commit. A stored proof ends at least
+	// Overlap before now, so that no transfer is missing from it.
 	Overlap = 10 * time.Minute
 
 	sqlWalletCount   = `SELECT count(*) FROM wallets`

@@ -11,21 +11,21 @@ import (
 )
 
 // A job sums each hour of money once, some time after its end. Reports of a period then read the sums of its whole hours, and transfers only
-// at its ends. A transfer that is posted into a summed hour takes the sums back to that hour, so that the job sums it again. That is one that
-// is posted long after its time, or after the clock was set back.
+// at its ends. A late transfer may be posted into an hour that is summed already, such as after the clock was set back. The transaction then
+// marks this hour and all later hours as not summed, and the job sums them again.
 
 const (
 	// SumEvery is the pause between two runs of the job that sums hours, and sumFor how long one run lasts.
 	SumEvery = time.Minute
 	sumFor   = 2 * time.Second
-	// lateAfter is how old a transfer is that also fails a sum in progress. The job sums an hour Overlap after its end, so that younger
-	// transfers are committed by then.
+	// lateAfter is the age from which a transfer also makes a running sum fail. Younger transfers cannot belong to the hour that is
+	// being summed, because the job waits for Overlap after an hour's end.
 	lateAfter = Overlap / 2
 
 	hourLong = int64(time.Hour / time.Microsecond)
 )
 
-// summed are the assets of which hours are summed.
+// summed are the assets whose hours are summed.
 var summed = []Asset{GHS, TestGHS}
 
 const (
@@ -88,7 +88,7 @@ func (l *Ledger) SumHours(ctx context.Context) error {
 func (l *Ledger) sumHour(ctx context.Context) (whole bool, err error) {
 	before := l.clock.Ago(Overlap)
 	if before.IsZero() {
-		return true, nil // the clock was set lately: transfers of an hour that ended by it may not be committed
+		return true, nil // the clock was set recently: transfers of the hour may not be committed yet
 	}
 	ended := hourOf(db.Micros(before))
 	var h hours
@@ -141,7 +141,8 @@ func sumsOfHour(tx *db.Tx, hour int64, stored bool) (rows []hourRow, err error) 
 	return rows, nil
 }
 
-// takeHoursBack lets the job sum an hour again into which a transfer is posted after it was summed.
+// takeHoursBack marks the hour of a late transfer, and all later hours, as not summed. The job then sums them
+// again.
 func (p *Page) takeHoursBack() {
 	oldest := hourOf(db.Micros(p.ledger.clock.Now().Add(-lateAfter)))
 	first := hourOf(p.transfers[0].at)
@@ -158,7 +159,8 @@ func (p *Page) takeHoursBack() {
 // A divided period has whole hours that are summed, and transfers before and after them. Times are in microseconds.
 type divided struct{ from, first, last, to int64 }
 
-// divide divides a period. Without a summed hour in it, all of it is before them.
+// divide divides a period. If the period has no summed hour, all its transfers count as before the whole
+// hours.
 func divide(tx *db.Tx, from, to int64) (divided, error) {
 	h, _, err := hoursIn(tx)
 	first, last := hourOf(from+hourLong-1), hourOf(min(to, h.until))
@@ -170,8 +172,8 @@ func divide(tx *db.Tx, from, to int64) (divided, error) {
 
 func (d divided) args(asset Asset) []any { return []any{asset, d.from, d.first, d.last, d.to} }
 
-// CheckHour compares the sums of the first hour after a position with its transfers, and returns the position behind it. An empty position
-// begins. It reports whether there was no such hour.
+// CheckHour compares the sums of the first hour after a position with the hour's transfers. It returns the position for the next call. The
+// first call has an empty position. It reports whether no hour was left.
 func CheckHour(tx *db.Tx, position string, found *Findings) (next string, whole bool, err error) {
 	from := int64(0)
 	if position != "" {

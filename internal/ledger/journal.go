@@ -79,8 +79,8 @@ var sqlBalancesBefore = `SELECT account, CAST(sum(balance) AS INTEGER) FROM (
 	UNION ALL SELECT account, moved_out - moved_in FROM (` + sqlMovements + `) AS m
 ) AS b GROUP BY account ORDER BY account`
 
-// BalancesBefore returns the balances of an asset before a time, by account or class of accounts: those of now without the movements since
-// then. Call it within ReadWhole. The asset must be money.
+// BalancesBefore returns the balances of an asset before a time, by account or class of accounts. It subtracts the later movements from
+// the current balances. Call it within ReadWhole. The asset must be money.
 func BalancesBefore(tx *db.Tx, asset Asset, at time.Time) (map[AccountID]int64, error) {
 	d, err := divide(tx, db.Micros(at), math.MaxInt64)
 	if err != nil {
@@ -136,7 +136,7 @@ func matching(id AccountID) (beginning string, size int64) {
 	return text, maxAccount
 }
 
-// maxAccount is a number of bytes that no account exceeds.
+// maxAccount is the maximum length of an account in bytes.
 const maxAccount = 1000
 
 const sqlJournal = `SELECT amount, at, asset, subject, leg, kind, from_account, to_account FROM transfers
@@ -146,8 +146,8 @@ ORDER BY at, subject, leg LIMIT $8`
 
 var sqlJournalSize = `SELECT CAST(COALESCE(sum(n), 0) AS INTEGER) FROM (` + sqlMovements + `) AS m`
 
-// Journal reads at most limit transfers of a span in the order of time. after is the last transfer of the page before; nil begins. Of the
-// transfers of one account or class it reads the hours in which the account moved.
+// Journal reads at most limit transfers of a span in the order of time. after is the last transfer of the page before; nil begins. For
+// one account or class it reads only the hours in which the account has transfers.
 func (l *Ledger) Journal(ctx context.Context, s Span, after *Transfer, limit int) (list []Transfer, err error) {
 	from := Transfer{At: s.From}
 	if after != nil {
@@ -175,7 +175,7 @@ func (l *Ledger) Journal(ctx context.Context, s Span, after *Transfer, limit int
 	return list, err
 }
 
-// between reads transfers of a part of the span. after has the time of its beginning, or is zero.
+// between reads transfers of a part of the span. after is zero, or has the time at which the part begins.
 func (s Span) between(tx *db.Tx, part [2]int64, after Transfer, limit int, list *[]Transfer) error {
 	beginning, size := s.match()
 	return tx.Query(sqlJournal, []any{s.Asset, part[0], part[1], after.Subject, after.Leg, beginning, size, limit}, appendTransfer(list))
@@ -190,7 +190,7 @@ func appendTransfer(list *[]Transfer) func(*db.Row) error {
 	}
 }
 
-// parts returns the beginnings and ends of the parts of the span, from a time on, in which its account moved.
+// parts returns the parts of the span after a time in which the span's account has transfers.
 func (s Span) parts(tx *db.Tx, from int64) (parts [][2]int64, err error) {
 	d, err := divide(tx, from, db.Micros(s.To))
 	if err != nil || s.Account == "" || d.first == d.last {
@@ -227,7 +227,8 @@ func journalOfWallet(tx *db.Tx, s Span, after Transfer, limit int) ([]Transfer, 
 	if err != nil {
 		return nil, err
 	}
-	// Transfers of one time have no order among their numbers: more are read until the last time is whole.
+	// The numbers of transfers with the same time do not follow the journal's order. So the function reads on
+	// until it has all transfers of the last time.
 	for size := int64(limit); ; size *= 2 {
 		var list []Transfer
 		until := min(end, first+size)

@@ -39,7 +39,7 @@ import (
 // Asset is the unit of an account: pesewas or credits.
 type Asset string
 
-// The assets. Test money is an asset of its own and never meets the other.
+// The assets. Test money is a separate asset. It is never mixed with live money.
 const (
 	GHS     Asset = "GHS"
 	TestGHS Asset = "TEST_GHS"
@@ -73,8 +73,8 @@ func Wallet(tenant string) AccountID { return AccountID(walletPrefix + tenant) }
 // Credits returns the account of a tenant's message credits. It has a floor.
 func Credits(tenant string) AccountID { return AccountID(creditsPrefix + tenant) }
 
-// Float returns the account of our money at a provider for which no account there is known. It has the postings from
-// before each account at a provider had its own.
+// Float returns the ledger account of our money at a provider whose account there is unknown. It has the postings of
+// earlier releases, which had one float for each provider.
 func Float(provider string) AccountID { return AccountID(floatPrefix + provider) }
 
 // FloatAt returns the ledger account of our money in one account at a provider. If account is empty, it returns
@@ -108,8 +108,8 @@ func ProviderFees(provider string) AccountID { return AccountID("provider_fees/"
 // Commission returns the account of commissions that a provider paid us.
 func Commission(provider string) AccountID { return AccountID("commission/" + provider) }
 
-// Reserve returns the account of a tenant's money that is reserved for payouts of its batches. It has the payouts
-// that are not accepted yet.
+// Reserve returns the account of a tenant's money that is reserved for payouts of its batches. It covers the
+// payouts that are not accepted yet.
 func Reserve(tenant string) AccountID { return AccountID("reserve/" + tenant) }
 
 // Receivable returns the account of a tenant's debt to the installation.

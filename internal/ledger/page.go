@@ -9,7 +9,7 @@ import (
 )
 
 // Page is the ledger's state in one transaction: the wallets that the transaction has locked, and the transfers added
-// so far. A Page is used in one run of a transaction only.
+// so far. Use a Page in only one run of a transaction.
 type Page struct {
 	ledger    *Ledger
 	tx        *db.Tx
@@ -145,8 +145,8 @@ func (p *Page) add(t Transfer) (undo, error) {
 	case t.From == t.To, t.From == "", t.To == "", t.Asset == "", t.Subject == "", t.Leg == "":
 		return u, fmt.Errorf("ledger: an incomplete transfer: %s of %s from %s to %s", t.Leg, t.Subject, t.From, t.To)
 	case t.From.Floored() && t.To.Floored():
-		// A stored transfer has room for the number and balance of one wallet. Two transfers through clearing are
-		// needed.
+		// A stored transfer has columns for the number and balance of only one wallet. A movement between two
+		// wallets needs two transfers through clearing.
 		return u, fmt.Errorf("ledger: a transfer from wallet to wallet: %s of %s", t.Leg, t.Subject)
 	}
 	stored := line{Transfer: t, at: db.Micros(t.At)}
@@ -180,7 +180,8 @@ func (p *Page) add(t Transfer) (undo, error) {
 	return u, nil
 }
 
-// shift adds the amount of a transfer to the sharded accounts on its sides. A sign of -1 undoes that.
+// shift adds the amount of a transfer to its accounts that have shards. A sign of -1 subtracts the amount
+// again.
 func (p *Page) shift(t Transfer, sign int64) {
 	if !t.From.Floored() {
 		p.shards[Key{t.Asset, t.From}] -= sign * t.Amount

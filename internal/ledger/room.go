@@ -6,10 +6,11 @@ import (
 )
 
 // Most is the largest balance that an operator's order may leave in an account, in pesewas or credits. -Most is the
-// smallest. The limit keeps sums of accounts far below the range of 64 bits. Payments and their refunds ignore it.
+// smallest. The limit keeps sums of accounts far below the range of 64 bits. The limit does not apply to payments
+// and their refunds.
 const Most = int64(money.Most)
 
-// RoomError refuses a transfer that would leave more than Most in an account.
+// RoomError is returned for a transfer after which an account would exceed Most.
 type RoomError struct {
 	Account Key
 	Room    int64 // the largest amount that fits

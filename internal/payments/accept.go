@@ -37,12 +37,13 @@ func (p *Payments) accept(ctx context.Context, a *request) (done book.Accepted, 
 	}
 	done, err = p.book.Accept(ctx, &a.Acceptance)
 	if errors.Is(err, db.ErrUnique) {
-		// The Reference may exist under an older secret, which gives it another ProviderReference.
+		// An earlier request with the Reference may have used an older secret, and so have another
+		// ProviderReference.
 		if old, replayed, known := p.book.Earlier(ctx, &a.Acceptance); known != nil || replayed {
 			return book.Accepted{Payment: old, Replayed: replayed}, known
 		}
 	}
-	if err != nil && a.reply != nil { // the commit may still succeed; a refusal then needs the webhook
+	if err != nil && a.reply != nil { // the commit may still succeed: the client then learns of a refusal by webhook
 		a.reply.waiter.CompareAndSwap(requestWaits, requestGone)
 	}
 	if a.Adopted && problem.Is(err, problem.InsufficientFunds) {
@@ -54,7 +55,7 @@ func (p *Payments) accept(ctx context.Context, a *request) (done book.Accepted, 
 	return done, err
 }
 
-// prepare sets the ids, the rail and the attempt of a request. It takes no lock.
+// prepare sets the ids, the rail and the attempt of a request. It locks nothing.
 func (p *Payments) prepare(ctx context.Context, a *request) error {
 	now := p.clock.Now()
 	pay := &a.Payment
@@ -122,7 +123,7 @@ func (p *Payments) replayed(old book.Payment, again bool, err error) (book.Payme
 	return old, true, nil
 }
 
-// generatedDays is the number of earlier days whose generated references are searched in a recovery.
+// generatedDays is the number of earlier days for which a recovery searches generated references.
 const generatedDays = 7
 
 // errUnclaimed refuses a claim that no provider has.
@@ -200,8 +201,8 @@ func (p *Payments) beforeDebit(ctx context.Context, a *request) error {
 // CreatedAt, Status, ProviderReference and Rail.
 type request struct {
 	book.Acceptance
-	// field is the client's field that is named in an error about a channel without a provider. childField is the
-	// same for the child.
+	// field is the request field that an error names if the channel has no provider. childField is the same for
+	// the child.
 	field, childField string
 	// awaitsSubmission is set if the request waits for the provider's answer (payouts).
 	awaitsSubmission bool

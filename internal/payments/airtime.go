@@ -62,7 +62,7 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	topUp.Reference, topUp.CallbackURL = r.Reference, r.CallbackURL
 	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
 	topUp.AccountName, topUp.Details.NetworkID = cut(r.Name, nameLength), r.NetworkID
-	child := topUp // a copy: a batch may still read it after this request has timed out and cleared topUp
+	child := topUp // a copy: if this request times out and clears topUp, a batch may still read the payment
 	a := &request{Acceptance: book.Acceptance{Payment: pay, Child: &child, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network", childField: "network_id"}
 	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
 		return p.withChild(ctx, old, replayed, err)

@@ -20,8 +20,8 @@ type attempt struct {
 	references [2]string     // keys in live; under its lock
 	holder     book.RailName // the rail whose callbacks may be about the payment; under the lock of live
 	cachedRow  *book.Payment // last row written or read, for the next run; nil: read it
-	// number and submissions are those of the row that this process wrote or read last. If the row now has others,
-	// another process has changed it.
+	// number and submissions are the values in the row when this process last wrote or read it. If the row now has
+	// other values, another process has changed it.
 	number, submissions int
 	sendingAt           time.Time
 	observed
@@ -32,7 +32,8 @@ type attempt struct {
 	tried     []string // rails of earlier attempts
 	resends   int      // number of failed submissions
 	takenOver bool     // the attempt was built from the row: another process may have started it
-	// searched is set in a recovery after a search at all rails: no rail has the payment, or it was adopted.
+	// searched is set in a recovery after a search at all rails. Then no rail has the payment, or it was
+	// adopted.
 	searched bool
 
 	queries   int // scheduled status queries so far
@@ -61,7 +62,7 @@ type reply struct {
 	refusal *book.Payment // set before given is closed if the provider refused
 }
 
-// States of waiter: the request waits, it returned without a result, or it waits for a refusal that is being stored.
+// States of the waiting request: it waits, it returned without a result, or it waits while a refusal is stored.
 const (
 	requestWaits int32 = iota
 	requestGone
@@ -131,8 +132,8 @@ func holderOf(row book.Payment) book.RailName {
 	return book.RailName{Provider: row.Rail, Mode: row.Mode}
 }
 
-// hintedTooSoon returns how long a run started by a hint waits for its query. A hint triggers a query at most once in
-// hintTime.
+// hintedTooSoon returns how long a run that a hint started must wait before it queries. Hints cause at most one query
+// in hintTime.
 func (a *attempt) hintedTooSoon(now moment) time.Duration {
 	if a.stage == stageUnsent || now >= a.nextQuery {
 		return 0
@@ -181,7 +182,8 @@ func (l *live) init() {
 	l.ids, l.byReference = map[string]*attempt{}, map[string]string{}
 }
 
-// expect adds the attempt of a payment that is about to be committed. Only begin and enter find an expected attempt.
+// expect adds the attempt of a payment that is about to be committed. Until begin is called, only begin and enter
+// find the attempt.
 func (l *live) expect(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,8 +239,8 @@ func (l *live) put(a *attempt, row book.Payment) {
 	l.setLocked(a)
 }
 
-// moved stores the rail to which a payment was rerouted. Only callbacks of this rail are about the payment from then
-// on.
+// moved stores the new rail of a rerouted payment. From then on only callbacks of this rail bring its queries
+// forward.
 func (l *live) moved(a *attempt, row book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

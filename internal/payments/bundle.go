@@ -75,8 +75,8 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 }
 
 // offerForgotten returns the refusal of a purchase whose offer is unknown. In a recovery the purchase may have been
-// made before the restore. It is then refused only if no rail knows the reference. If a rail has the purchase, it
-// becomes a conflict for operators, because its price is unknown.
+// made before the restore. In this case it is refused only if no rail knows the reference. If a rail has the
+// purchase, it becomes a conflict for operators, because its price is unknown.
 func (p *Payments) offerForgotten(ctx context.Context, pay book.Payment, gone error) error {
 	s, err := p.recovered.state(ctx)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 const maxHints = 16
 
 // Hint handles the references in a provider's callback. It brings forward the next status query of an open payment,
-// and rechecks a final payment. Each happens at most once in two seconds. Hint ignores unknown payments and payments
-// of other providers. It uses no other content of the callback, because only a status query is trusted.
+// and rechecks a final payment. It does each of these at most once in two seconds for one payment. Hint ignores
+// unknown payments and payments of other providers. It uses no other content of the callback, because only a status
+// query is trusted.
 func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provider.Hint) error {
 	for _, h := range hints[:min(len(hints), maxHints)] {
 		parsed, err := uuid.Parse(h.ProviderReference) // providers send it with or without hyphens

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// claims adopts the payments of which operators claim that a provider has them. It runs with the sweep, on one node,
+// claims adopts payments that a provider has according to an operator's claim. It runs with the sweep, on one node,
 // and only in a recovery.
 func (p *Payments) claims(ctx context.Context) error {
 	s, err := p.recovered.state(ctx)

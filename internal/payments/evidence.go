@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// evidence is the complete input of judge about a payment.
+// evidence is the complete input of judge for one payment.
 type evidence struct {
 	facts
 	observed
@@ -25,7 +25,7 @@ type facts struct {
 	wasContradicted bool
 	waited          bool // the process that follows the payment saw the last submission end
 
-	mayRepeat    bool          // the provider refuses a duplicate reference with an answer of its own
+	mayRepeat    bool          // the provider refuses a duplicate reference with a distinct answer
 	visibleAfter time.Duration // of the rail; zero: not measured
 	unpaidAfter  time.Duration // of the rail
 	recovering   bool          // the database was restored less than the rail's SearchableAfter ago
@@ -75,7 +75,8 @@ const (
 	leaveTime  = 30 * time.Second
 )
 
-// onItsWay is how long after its row was read a submission may still be running, whichever process made it.
+// onItsWay is the longest time between the reading of a row and the end of a submission that it allowed. It
+// holds for submissions of every process.
 const onItsWay = leaveTime + submitTime + clock.Skew
 
 // evidenceOf returns the evidence that a row alone gives about a payment. read is when the row was read.
@@ -84,7 +85,8 @@ func evidenceOf(row book.Payment, rail provider.Rail, read moment) evidence {
 }
 
 // observedOf returns the observations that a row alone supports. The row does not show whether a process has made the
-// submission that it allows. All ages start when the row is read, because its times were written by other processes.
+// submission that it allows. All ages start when the row is read, because other processes wrote its times with other
+// clocks.
 func observedOf(row book.Payment, rail provider.Rail, read moment) observed {
 	o := observed{
 		stage: stageMaybeSent, arrived: row.Submissions - row.Unsent, openedAt: read, sentAt: read,
@@ -104,8 +106,8 @@ func observedOf(row book.Payment, rail provider.Rail, read moment) observed {
 	return o
 }
 
-// mayRepeat reports whether the rail answers a duplicate of the payment's request with a distinct refusal. Such a
-// request may be sent again safely.
+// mayRepeat reports whether the rail answers a duplicate of the payment's request with a distinct refusal. If so,
+// the request may be sent again safely.
 func mayRepeat(rail provider.Rail, p book.Payment) bool { return requestIn(p, rail.MayRepeat) }
 
 // requestIn reports whether the payment's request is one of a set.

@@ -116,7 +116,7 @@ func (f *follower) resume(ctx context.Context, job jobs.Job) (*attempt, error) {
 	f.resetFromRow(a, row)
 	a.cachedRow = &row
 	if job.Fresh && row.SendingAt.IsZero() && row.Attempt == 1 && row.Submissions == 1 {
-		a.stage, a.arrived = stageUnsent, 0 // a new job from the table (memory was full): nothing was submitted yet
+		a.stage, a.arrived = stageUnsent, 0 // the memory was full and the job is new: nothing was submitted yet
 		a.submittableAt = written(row, wall, now)
 	}
 	return f.live.enter(a), nil

@@ -67,7 +67,7 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	r.rail = rail
 	switch {
 	case a.stage == stageUnsent && a.resends == 0:
-		// Acceptance has just chosen this rail. A run after a takeover, or a late run, must check the rail again.
+		// Acceptance has just chosen this rail. A late run, or a run after a takeover, must check the rail again.
 		if (a.takenOver || !a.writtenWithin(chosenTime, momentOf(f.clock))) && !r.mayUse(ctx) {
 			a.answer()
 			if a.since.IsZero() {

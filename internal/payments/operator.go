@@ -81,7 +81,8 @@ func (p *Payments) resolvable(row book.Payment, o provider.Outcome) error {
 	if _, v, _ := judge(evidenceOf(row, provider.Rail{}, 0), report{from: fromOperator, outcome: o}); v != verdictTooSoon {
 		return nil
 	}
-	// The server that follows the payment decides by its monotonic clock. This clock gives only an estimate.
+	// The server that follows the payment decides by its monotonic clock. The wall clock of this process
+	// gives only an estimate.
 	wait := (onItsWay - p.clock.Since(row.SubmittableSince())).Truncate(time.Second) + time.Second
 	first := ""
 	if wait <= 0 || wait > onItsWay {
@@ -216,8 +217,7 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	return err
 }
 
-// Legs that post a provider's costs, and our charges of a collection, a second time. Uphold uses them after the
-// provider returned to its first report.
+// Legs of Uphold: they post a provider's costs, and our charges of a collection, a second time.
 const (
 	LegUpheldProviderFee = "upheld_provider_fee"
 	LegUpheldCommission  = "upheld_commission"
@@ -250,7 +250,7 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 	return err
 }
 
-// upholdable refuses a payment whose provider has not returned to its first report.
+// upholdable returns an error unless the provider has returned to its first report.
 func upholdable(pay book.Payment) error {
 	if pay.ContradictedAt.IsZero() || (pay.ProviderState() == provider.Success) != (pay.Status == book.StatusSuccess) {
 		return errNotUpheld("The provider's last report about this payment contradicts its status")
@@ -260,7 +260,7 @@ func upholdable(pay book.Payment) error {
 
 func errNotUpheld(text string) error { return problem.New(problem.Invalid, "not_upheld", text) }
 
-// upheld returns the movement that undoes the contradiction.
+// upheld returns the transfer that undoes the contradiction.
 func (p *Payments) upheld(ctx context.Context, pay book.Payment) (treasury.Movement, error) {
 	fee, commission, err := p.book.Costs(ctx, pay)
 	if err != nil {

@@ -112,7 +112,8 @@ func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause RowCaus
 	return len(results), cause, nil
 }
 
-// CheckRow refuses a payout of a batch that can never be accepted, such as one whose amount no provider of its channel takes.
+// CheckRow refuses a payout of a batch that can never be accepted, for example if no provider of its channel accepts the
+// amount.
 func (p *Payments) CheckRow(ctx context.Context, t tenant.Tenant, r Payout) error {
 	if err := p.checkPayout(ctx, t, r); err != nil {
 		return err
@@ -120,15 +121,16 @@ func (p *Payments) CheckRow(ctx context.Context, t tenant.Tenant, r Payout) erro
 	if e := problem.From(p.wouldServe(ctx, t, r)); e != nil && e.Code == codeAmount {
 		return errAmount()
 	}
-	return nil // a channel that nobody serves now may be served later
+	return nil // a channel without a provider now may get one later
 }
 
-// CircuitOpen reports whether a payout of a batch waits for a provider that fails, however short the failure is.
+// CircuitOpen reports whether a payout of a batch waits for a failing provider. It also returns true for short
+// failures.
 func (p *Payments) CircuitOpen(ctx context.Context, t tenant.Tenant, r Payout) bool {
 	return errors.Is(p.wouldServe(ctx, t, r), route.ErrCircuitOpen)
 }
 
-// wouldServe returns why no rail would be chosen for a payout now.
+// wouldServe returns the error with which the choice of a rail for a payout would fail now, or nil.
 func (p *Payments) wouldServe(ctx context.Context, t tenant.Tenant, r Payout) error {
 	pay := newPayment(idempotency.Caller{Tenant: t.ID}, t, book.KindPayout)
 	r.fill(&pay)
@@ -169,8 +171,8 @@ func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row 
 	return a, nil, nil
 }
 
-// finalOrNot returns the results of prepareRow for an error. Invalid and NotFound refuse the row for good; after any
-// other error the row may be tried again.
+// finalOrNot divides an error into the two error results of prepareRow. Invalid and NotFound refuse the row for
+// good; after any other error the row may be tried again.
 func finalOrNot(err error) (a *request, refused *problem.Error, notNow error) {
 	if e := problem.From(err); e != nil && (e.Kind == problem.Invalid || e.Kind == problem.NotFound) {
 		return nil, e, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/trace"
 )
 
-// answersSomething reports whether a provider answered a query at all.
+// answersSomething reports whether a provider answered a query in any way.
 func answersSomething(o provider.Outcome) bool {
 	return o.Class == provider.Accepted || o.NotFound || o.Reason == provider.ReasonMismatch
 }
@@ -20,7 +20,7 @@ const (
 	hintTime     = 2 * time.Second // minimum time between early queries of one payment by callbacks or clients
 )
 
-// about returns a context that carries the payment's trace for calls to its provider.
+// about returns a context with the payment's trace, for calls to its provider.
 func about(ctx context.Context, pay book.Payment) context.Context {
 	return trace.With(provider.About(ctx, pay.ID), pay.Details.Trace)
 }
@@ -180,7 +180,7 @@ type clientQuery struct {
 }
 
 // allow reports whether a payment may be queried for a client now. A payment may be queried once in hintTime, and
-// only while fewer than maxClientQueries are recent. Each payment enters and leaves the queue once, so the cost of a
+// only while fewer than maxClientQueries are recent. Each payment enters and leaves the queue once. So the cost of a
 // call is constant even in a flood of requests.
 func (q *clientQueries) allow(id string, now moment) bool {
 	q.mu.Lock()

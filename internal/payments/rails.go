@@ -83,7 +83,7 @@ func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (pr
 	return probe, err
 }
 
-// codeAmount is the code of a refusal because no rail of a channel takes the amount.
+// codeAmount is the error code if no rail of a channel accepts the amount.
 const codeAmount = "amount_not_served"
 
 func errAmount() error {

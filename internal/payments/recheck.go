@@ -83,8 +83,8 @@ const maxRechecks = 1000
 // recheckers is the number of concurrent rechecks.
 const recheckers = 8
 
-// A recheckQueue has the final payments of recent callbacks. Each payment waits two seconds and is queried once. The
-// wait combines the repeated and late callbacks that providers send around a settlement.
+// A recheckQueue has the final payments of recent callbacks. Each payment waits two seconds and is queried once.
+// Within this wait, all callbacks that a provider sends around a settlement cause one query.
 type recheckQueue struct {
 	clock   *clock.Clock
 	recheck func(context.Context, book.Payment)
@@ -215,7 +215,7 @@ func (c *rechecker) sweep(ctx context.Context) error {
 	return err
 }
 
-// list rechecks the payments of a list that are old enough and were not swept before.
+// list rechecks the payments of a list that are old enough and that no earlier sweep rechecked.
 func (r *round) list(ctx context.Context, l book.SweptList) error {
 	for {
 		now := r.c.clock.Now()
@@ -249,7 +249,7 @@ func (r *round) list(ctx context.Context, l book.SweptList) error {
 	}
 }
 
-// planned runs the rechecks that have a due time of their own and were due when the round began.
+// planned runs the rechecks with their own due time that were due when the round began.
 func (r *round) planned(ctx context.Context) error {
 	for {
 		due, rows, err := r.c.book.Due(ctx, r.began, recheckBatch)

@@ -55,7 +55,7 @@ type searchResult struct {
 	rail      provider.Rail
 	known     bool
 	way       book.RefundWay   // way of a refund that the rail knows
-	outcome   provider.Outcome // of the rail that knows the reference, or has another payment under it
+	outcome   provider.Outcome // of the rail that knows the reference, or that has another payment under it
 	differs   bool             // a rail has another payment under the reference
 	wait      time.Duration    // until not-found answers of all rails count as proof; zero: they count now
 	silent    string           // a rail that did not answer
@@ -68,7 +68,7 @@ type searchResult struct {
 // because it may have another amount under the reference.
 func (rs *recoverySearch) queryAllRails(ctx context.Context, s recovery.State, pay book.Payment, claimed bool) searchResult {
 	var rails []provider.Rail
-	var asked []book.Payment // the payment that each rail is queried for
+	var asked []book.Payment // the payment whose reference the rails are queried for
 	for _, way := range waysOf(pay) {
 		about := pay
 		about.RefundWay = way
@@ -145,8 +145,8 @@ func (rs *recoverySearch) unfound(ctx context.Context, code, message string) err
 	return problem.New(problem.NotFound, code, message)
 }
 
-// firstOfRecovery reports whether the recovery is younger than the rail's SearchableAfter. Until then a refusal may
-// be about a payment that was sent before the restore. It returns true if the recovery state cannot be read.
+// firstOfRecovery reports whether the recovery is younger than the rail's SearchableAfter. In this time a refusal
+// may be about a payment that was sent before the restore. It returns true if the recovery state cannot be read.
 func (rs *recoverySearch) firstOfRecovery(ctx context.Context, rail provider.Rail) bool {
 	s, err := rs.state(ctx)
 	return err != nil || s.Lasts() && (s.Closed() || rs.recovery.Age(s) < rail.SearchableAfter())

@@ -14,8 +14,8 @@ import (
 )
 
 // references computes ProviderReferences: an HMAC of the request's identity under the installation's secret. The same
-// request has the same reference on every rail and attempt, and after a restore. One query to a rail therefore shows
-// whether it has the payment. HMACs are pooled because keying one is the largest cost.
+// request has the same reference on every rail and attempt, and after a restore. So one query to a rail shows whether
+// it has the payment. HMACs are pooled, because setting the key is the largest part of their cost.
 type references struct{ pool sync.Pool }
 
 func newReferences(key []byte) *references {
@@ -77,8 +77,8 @@ func (r *references) assignIDs(pay *book.Payment, now time.Time) {
 }
 
 // assignReference generates a Reference for a payment without one. It depends on the Idempotency-Key and the day, so
-// that a repeated request has the same ProviderReference after a restore. A key can be reused only after a whole day,
-// so a reused key gets another Reference.
+// that a repeated request has the same ProviderReference after a restore. A key can be reused only after a whole day.
+// So the next request with the key gets another Reference.
 func (r *references) assignReference(pay *book.Payment, now time.Time) {
 	if pay.Reference != "" {
 		return

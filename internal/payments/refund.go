@@ -123,8 +123,8 @@ func (p *Payments) refundOf(of book.Payment, c idempotency.Caller, t tenant.Tena
 	return a
 }
 
-// PlannedRefund returns the refund that Refund would accept now, with its way and charges, or its refusal. An amount
-// of 0 means all that is left.
+// PlannedRefund returns the refund that Refund would accept now, with its way and charges, or the refusal. An amount
+// of 0 means the whole amount that can still be refunded.
 func (p *Payments) PlannedRefund(ctx context.Context, of book.Payment, amount money.Pesewas) (refund book.Payment, err error) {
 	t, err := p.tenants.Get(ctx, of.Tenant)
 	if err != nil {
@@ -163,9 +163,10 @@ func (p *Payments) PlannedRefund(ctx context.Context, of book.Payment, amount mo
 	return refund, err
 }
 
-// airtimeRefund returns the refund to the payer of failed airtime, for an account that wants such refunds. If it
-// returns nil, the wallet keeps the money, such as when the refund cannot be accepted now. In a recovery it may
-// return an error, which delays the failure of the top-up. The refund may then have been sent before the restore.
+// airtimeRefund returns the refund to the payer of failed airtime, if the account is set to refund payers. If it
+// returns nil, for example because the refund cannot be accepted now, the wallet keeps the money. In a recovery
+// it may return an error, which delays the failure of the top-up. The refund may then have been sent before the
+// restore.
 func (p *Payments) airtimeRefund(ctx context.Context, topUp book.Payment) (*book.Acceptance, error) {
 	t, err := p.tenants.Get(ctx, topUp.Tenant)
 	if err != nil || t.RefundAirtime != tenant.RefundToPayer {

@@ -58,7 +58,7 @@ func (w *repeats) wait(ctx context.Context, gone <-chan struct{}, err error, beg
 	return !w.follower.requestOpen(open.Payment)
 }
 
-// pause reports whether the client is still there after d.
+// pause waits for d and reports whether the client is still connected.
 func (w *repeats) pause(ctx context.Context, gone <-chan struct{}, d time.Duration) bool {
 	timer := w.clock.Timer(d)
 	defer timer.Stop()

@@ -98,7 +98,7 @@ func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment,
 	}
 	o := p.rails.queries.status(ctx, rail, pay)
 	now := momentOf(p.clock)
-	s := evidenceOf(pay, rail, now) // only the process that follows the payment knows ages
+	s := evidenceOf(pay, rail, now) // only the process that follows the payment measures ages
 	s.recovering = p.recovered.firstOfRecovery(ctx, rail)
 	_, v, reason := judge(s, report{from: fromQuery, outcome: o, at: now})
 	if v != verdictPaid && v != verdictRefund {

@@ -176,8 +176,8 @@ func (b *batch) account(at Place, p Payment) ledger.AccountID {
 // float returns the ledger account of our money at the payment's provider.
 func (b *batch) float(p Payment) ledger.AccountID { return b.book.floatOf(p, b.split) }
 
-// floatOf returns the ledger account of our money at the payment's provider. Without split it is the one account of
-// the provider, because nodes of an earlier release know no other.
+// floatOf returns the ledger account of our money at the payment's provider. Without split it is the provider's
+// only account, because nodes of an earlier release do not know its parts.
 func (bk *Book) floatOf(p Payment, split bool) ledger.AccountID {
 	if !split {
 		return ledger.Float(p.Rail)

@@ -3,8 +3,8 @@
 // The table in states.go holds the states, their transitions and the transfers of each transition. The code runs on
 // this table, and the documents are printed from it.
 //
-// The book calls no provider and does not track running submissions. Package payments does, and learns of commits
-// through Hooks.
+// The book calls no provider and does not track running submissions. Package payments does both. It is notified
+// of commits through Hooks.
 //
 // A file depends only on files that are listed below it:
 //
@@ -81,9 +81,9 @@ type Hooks struct {
 	Opened func(Payment)
 	// Closed is called after the commit that made the payment final.
 	Closed func(id string)
-	// Refund returns the refund to accept in the transaction that fails a top-up paid by mobile money. If it returns
-	// nil, the wallet keeps the money. Settle calls Refund before the transaction. RefundRefused is called if the
-	// transaction refused the refund; the wallet then keeps the money.
+	// Refund returns the refund to accept when a top-up paid by mobile money fails. If it returns nil, the wallet
+	// keeps the money. Settle calls Refund before the transaction that fails the top-up. RefundRefused is called if
+	// the transaction refused the refund. The wallet then keeps the money, too.
 	Refund        func(ctx context.Context, topUp Payment) (*Acceptance, error)
 	RefundRefused func(topUp Payment, refusal error)
 	// Account returns the name of the account at the provider that the payment debits or credits.

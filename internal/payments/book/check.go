@@ -106,13 +106,13 @@ func CheckLists(tx *db.Tx, after string, found *ledger.Findings) error {
 // SetIsFull reports whether payments may follow a set of n payments.
 func SetIsFull(n int) bool { return n == setOfPayments }
 
-// checkSubjectsAfter compares the clearing account with the payments for the next subjects of transfers after one.
+// checkSubjectsAfter compares clearing with the payments, for the next set of subjects after a given subject.
 func checkSubjectsAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, n int, err error) {
 	subjects, err := tx.Texts(subjectsAfter, after, setOfPayments)
 	if err != nil || len(subjects) == 0 {
 		return after, 0, err
 	}
-	last, n = subjects[len(subjects)-1], len(subjects) // set before Compact, which clears the end of the slice
+	last, n = subjects[len(subjects)-1], len(subjects) // read before Compact, which clears the end of the slice
 	return last, n, CheckClearing(tx, slices.Compact(subjects), found)
 }
 
@@ -146,8 +146,9 @@ func CheckClearing(tx *db.Tx, subjects []string, found *ledger.Findings) error {
 
 // Each query lists payments whose ledger transfers do not match their status.
 const (
-	// A payment debits the wallet, or the reserve of its batch, exactly once. Three kinds debit nothing: a waiting
-	// top-up, a top-up whose payer never paid, and the receiver's side of a transfer between wallets.
+	// A payment debits the wallet, or the reserve of its batch, exactly once. Three kinds of payments debit
+	// nothing: a waiting top-up, a top-up whose payer never paid, and the receiver's side of a transfer between
+	// wallets.
 	wrongHolds = `SELECT p.id, p.kind, p.status, COALESCE(h.amount, 0), COALESCE(f.amount, 0) FROM payments AS p
 LEFT JOIN transfers AS h ON h.subject = p.id AND h.leg = 'hold'
 LEFT JOIN transfers AS f ON f.subject = p.id AND f.leg = 'fee'
@@ -249,7 +250,7 @@ const wrongPlaces = `SELECT p.id, p.kind, p.tenant, p.seq, COALESCE(e.total, 0) 
 LEFT JOIN payment_ends AS e ON e.tenant = p.tenant AND e.kind = p.kind
 WHERE p.id IN (SELECT value FROM texts($1)) AND (e.total IS NULL OR p.seq > e.total OR p.created_at > e.last_at) ORDER BY p.id LIMIT 100`
 
-// checkPlaces checks that the list of each payment reaches at least the payment's number and time.
+// checkPlaces checks that the end of each list is not before the number and time of any payment in it.
 func checkPlaces(tx *db.Tx, ids []string, found *ledger.Findings) error {
 	return tx.Query(wrongPlaces, []any{ids}, func(r *db.Row) error {
 		var id, kind, tenant string

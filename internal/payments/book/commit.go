@@ -16,8 +16,8 @@ import (
 )
 
 // Commit commits a batch. If the batch has only settlements that lock no wallet, Commit first tries it without
-// reading rows. The owner of a job usually has the current row in memory. If a guard fails, the batch runs again with
-// rows from the database.
+// reading rows. The owner of a job usually has the current row in memory. If a guard fails, the batch runs again and
+// reads the rows from the database.
 func (bk *Book) Commit(ctx context.Context, shard int, ops []*Op) ([]groupcommit.Verdict[Result], error) {
 	b := &batch{book: bk, shard: shard, ops: ops, optimistic: optimistic(ops)}
 	err := bk.db.WriteRecognising(ctx, b.wasCommitted, b.run)

@@ -40,8 +40,8 @@ const contradictedPayments = `SELECT c.event, c.said, c.code, c.message, c.at, `
 FROM (SELECT * FROM payment_contradictions ORDER BY at DESC, id DESC LIMIT $1) AS c
 JOIN payments ON payments.id = c.payment ORDER BY c.at DESC, c.id DESC`
 
-// Contradictions lists up to MaxStuck contradictions, newest first. The money of a reversed or found paid payment
-// stays in suspense until an operator calls Decide. The list includes collections that were paid late.
+// Contradictions lists up to MaxStuck contradictions, newest first. The money of a contradicted payment stays in
+// suspense until an operator calls Decide. The list includes collections that were paid late.
 func (rd *Reader) Contradictions(ctx context.Context) (list []Contradiction, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil

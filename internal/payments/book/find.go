@@ -27,25 +27,25 @@ func (rd *Reader) Stuck(ctx context.Context) ([]Payment, error) {
 
 // StuckFilter narrows the payments that need attention.
 type StuckFilter struct {
-	Owner     string // id of the person who takes care of them; empty: anybody's
-	Ownerless bool   // only those of nobody
+	Owner     string // id of the owner; empty: any owner
+	Ownerless bool   // only payments without an owner
 	After     string // StuckCursor of the last payment of the page before; empty: the first page
 	Limit     int
 }
 
-// ofOwner narrows payments to those of an owner ($1), or of nobody ($2 = 1).
+// ofOwner selects payments of an owner ($1), or payments without an owner ($2 = 1).
 const ofOwner = ` AND ($1 = '' OR EXISTS (SELECT 1 FROM payment_owners o WHERE o.payment = payments.id AND o.person = $1))
 	AND ($2 = 0 OR NOT EXISTS (SELECT 1 FROM payment_owners o WHERE o.payment = payments.id))`
 
 const stuckPage = `SELECT ` + paymentColumns + ` FROM payments WHERE escalated_at IS NOT NULL AND (escalated_at > $3 OR escalated_at = $3 AND id > $4)` + ofOwner + `
 	ORDER BY escalated_at, id LIMIT $5`
 
-// StuckCursor names a payment of StuckPage for the page after it.
+// StuckCursor returns the cursor of a payment, from which the next StuckPage continues.
 func StuckCursor(p Payment) string {
 	return strconv.FormatInt(p.EscalatedAt.UnixMicro(), 10) + "." + p.ID
 }
 
-// StuckPage lists payments as Stuck does, page by page and of an owner.
+// StuckPage lists the payments of Stuck in pages, optionally for one owner.
 func (rd *Reader) StuckPage(ctx context.Context, f StuckFilter) ([]Payment, error) {
 	after, id, _ := strings.Cut(f.After, ".")
 	at, err := strconv.ParseInt(cmp.Or(after, "0"), 10, 64)
@@ -64,8 +64,8 @@ func asNumber(is bool) int64 {
 
 const countStuck = `SELECT count(*), CAST(COALESCE(sum(amount), 0) AS BIGINT) FROM (SELECT amount FROM payments WHERE escalated_at IS NOT NULL` + ofOwner + ` LIMIT $3) AS few`
 
-// CountStuck returns the number of payments of StuckPage and the sum of their amounts. It counts at most the number
-// of payments in most.
+// CountStuck returns the number of payments of StuckPage and the sum of their amounts. most is the maximum
+// count.
 func (rd *Reader) CountStuck(ctx context.Context, f StuckFilter, most int) (n int, sum money.Pesewas, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(countStuck, []any{f.Owner, asNumber(f.Ownerless), int64(most)}, &n, &sum)
@@ -110,7 +110,7 @@ func (rd *Reader) ByIDs(ctx context.Context, ids []string) (map[string]Payment, 
 
 const openOfBatch = `SELECT count(*) FROM (SELECT 1 FROM payments WHERE batch = $1 AND status = 'pending' AND batch <> '' AND escalated_at IS NULL LIMIT $2) AS p`
 
-// OpenOfBatch counts the open payouts of a batch, up to most. It does not count payouts that need an operator.
+// OpenOfBatch counts the open payouts of a batch, up to most. It excludes payouts that need an operator.
 func (rd *Reader) OpenOfBatch(ctx context.Context, batch string, most int) (n int, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(openOfBatch, []any{batch, int64(most)}, &n)
@@ -189,8 +189,8 @@ func (rd *Reader) Lookup(ctx context.Context, tenantID, id string, first, second
 	return best, true, nil
 }
 
-// Collection returns the collection of a tenant with this id, ProviderReference or client's reference. It refuses a
-// text that names two collections.
+// Collection returns the collection of a tenant with this id, ProviderReference or client's reference. It returns
+// an error if the text matches two collections.
 func (rd *Reader) Collection(ctx context.Context, tenant, id string) (pay Payment, found bool, err error) {
 	var list []Payment
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {

@@ -194,8 +194,8 @@ func (rd *Reader) Total(ctx context.Context, tenant string, k Kind) (n int64, er
 // exportRows is the number of rows that one statement of an export reads.
 const exportRows = 1000
 
-// Export calls each for every match of a filter, newest first. It ignores the filter's page and size. It continues
-// each statement after the last key, so that payments accepted during the export shift nothing.
+// Export calls each for every match of a filter, newest first. It ignores the filter's page and size. Each
+// statement continues after the last key, so that payments accepted during the export do not shift rows.
 func (rd *Reader) Export(ctx context.Context, tenant string, f Filter, each func(Payment) error) error {
 	f.Page, f.Size = 1, MaxPageSize
 	if err := f.check(); err != nil {

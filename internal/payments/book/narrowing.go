@@ -11,7 +11,7 @@ type Narrowing struct {
 	Unknown     bool          // open payments with an unknown outcome
 }
 
-// Any reports whether n selects less than all payments.
+// Any reports whether n excludes any payment.
 func (n Narrowing) Any() bool { return n != (Narrowing{}) }
 
 func (n Narrowing) check(bad *problem.Fields) {

@@ -29,7 +29,7 @@ type Note struct {
 	Text       string
 }
 
-// Owner is the person who takes care of a payment that needs attention. The zero value means that there is none.
+// Owner is the person who takes care of a payment that needs attention. The zero value means that nobody does.
 type Owner struct {
 	Person string // id
 	Name   string
@@ -56,7 +56,8 @@ const (
 
 	ownersOfStuck = `SELECT DISTINCT o.person, o.name FROM payment_owners o JOIN payments p ON p.id = o.payment WHERE p.escalated_at IS NOT NULL ORDER BY o.name, o.person LIMIT $1`
 
-	// lockParty fails for a payment whose party is erased. It orders a note and the erasure, which changes the same row.
+	// lockParty locks the payment's row, so that a note and an erasure cannot run at once. It returns an error if the
+	// party is erased.
 	lockParty = `UPDATE payments SET account = account WHERE id = $1 AND account <> $2`
 
 	countNotes = `SELECT count(*) FROM payment_notes WHERE payment = $1`
@@ -172,7 +173,7 @@ func errOwned(name string) error {
 }
 
 // Take makes a person the owner of a payment that needs attention and has no owner. It runs the function also in the
-// same transaction. It does nothing if the person is the owner already.
+// same transaction. If the person is the owner already, it does nothing.
 func (bk *Book) Take(ctx context.Context, payment string, o Owner, also func(*db.Tx) error) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
 		taken, err := tx.Exec(takePayment, payment, o.Person, o.Name, bk.clock.Now())
@@ -196,8 +197,8 @@ func (bk *Book) Take(ctx context.Context, payment string, o Owner, also func(*db
 	})
 }
 
-// Release removes the given person as the owner of a payment, and runs the function also in the same transaction. It
-// does nothing if the payment has no owner.
+// Release removes a person as the owner of a payment, and runs the function also in the same transaction. It does
+// nothing if the payment has no owner.
 func (bk *Book) Release(ctx context.Context, payment, person string, also func(*db.Tx) error) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
 		released, err := tx.Exec(releasePayment, payment, person)

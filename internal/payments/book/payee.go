@@ -33,8 +33,8 @@ type Paid struct {
 const paidSince = `SELECT account, amount, max(created_at) FROM payments WHERE unindexed(payments.tenant) = $1 AND kind = 'payout' AND account IN (SELECT value FROM texts($2))
 AND created_at >= $3 AND status <> 'failed' GROUP BY account, amount`
 
-// PaidSince returns the amounts of a tenant's successful and open payouts to accounts since a time. The value of each
-// is the time of its last payout.
+// PaidSince returns the amounts of a tenant's successful and open payouts to accounts since a time. The map's values
+// are the times of the last payouts.
 func (rd *Reader) PaidSince(ctx context.Context, tenant string, accounts []string, since time.Time) (paid map[Paid]time.Time, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		paid = map[Paid]time.Time{}
@@ -51,7 +51,7 @@ func (rd *Reader) PaidSince(ctx context.Context, tenant string, accounts []strin
 
 const usedReferences = `SELECT reference FROM payments WHERE tenant = $1 AND kind = 'payout' AND reference IN (SELECT value FROM texts($2))`
 
-// UsedReferences reports which of the references payouts of the tenant already have.
+// UsedReferences returns the references that payouts of the tenant have already.
 func (rd *Reader) UsedReferences(ctx context.Context, tenant string, references []string) (taken map[string]bool, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		taken = map[string]bool{}

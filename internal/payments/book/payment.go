@@ -90,7 +90,7 @@ type Payment struct {
 	Parent            string // collection of a top-up paid by mobile money; sender's payment of a received transfer
 	Child             string // top-up of such a collection
 	Batch             string // batch whose reserve pays the payout
-	RefundOf          string // collection that a refund gives back
+	RefundOf          string // collection that the refund returns
 	RefundWay         RefundWay
 	Refunded          money.Pesewas // of a collection: sum of its open and successful refunds
 	Details           Details
@@ -106,7 +106,7 @@ type Payment struct {
 	UpstreamID       string
 	Attempt          int            // from 1
 	AttemptReference string         // ProviderReference of this attempt
-	Submissions      int            // submissions of this attempt, including the next or running one
+	Submissions      int            // submissions of this attempt, including the next or running submission
 	Unsent           int            // submissions that the provider certainly did not process
 	SendingAt        time.Time      // set before a submission that is late, repeats another one, or must not be repeated
 	Class            provider.Class // last stored class; valid only if Classed

@@ -130,8 +130,8 @@ func (rd *Reader) ByProviderReference(ctx context.Context, reference string) (pa
 	return pay, found, err
 }
 
-// Locked reads a payment and locks its row for a decision in the same transaction. It does not see writes that the
-// transaction has deferred.
+// Locked reads a payment and locks its row for a decision in the same transaction. It does not see deferred writes
+// of the transaction.
 func (rd *Reader) Locked(tx *db.Tx, id string) (pay Payment, err error) {
 	found := false
 	err = tx.Query(paymentsLocked, []any{[]string{id}}, func(r *db.Row) error {

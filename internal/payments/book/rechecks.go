@@ -13,11 +13,11 @@ import (
 // Times of the recheck of a final payment.
 const (
 	RecheckAfter = 24 * time.Hour // after acceptance or a late settlement
-	RecheckSlack = time.Hour      // additional time of the regular recheck; a payment that settles later gets a recheck of its own
+	RecheckSlack = time.Hour      // additional time of the regular recheck; a payment that settles later gets a separate recheck
 )
 
-// A Recheck is a recheck with its own due time. A payment gets one if it settled long after acceptance, or if its
-// regular recheck failed. A payment may have two.
+// A Recheck is a recheck with its own due time. A payment gets a Recheck if it settled long after acceptance, or
+// if its regular recheck failed. If both happen, it has two.
 type Recheck struct {
 	ID  string
 	Due time.Time
@@ -71,7 +71,7 @@ func (bk *Book) After(ctx context.Context, l SweptList, limit int) ([]Payment, e
 	return bk.list(ctx, sweepNext, l.Tenant, l.Kind, l.Done, limit)
 }
 
-// Swept stores that a list is swept up to the number l.Done, and adds rechecks of some of its payments.
+// Swept stores that a list is swept up to the number l.Done. It also adds rechecks for some of its payments.
 func (bk *Book) Swept(ctx context.Context, l SweptList, again []Recheck) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
 		db.Insert(tx, "payment_looks", recheckColumns, again)

@@ -11,7 +11,7 @@ import (
 // RefundSums has sums over the refunds of one collection.
 type RefundSums struct {
 	Open      bool          // a refund is open
-	ByRail    money.Pesewas // open or successful refunds made by the rail
+	ByRail    money.Pesewas // amount of open or successful refunds made by the rail
 	FoundPaid money.Pesewas // refunds that failed and were found paid later
 }
 
@@ -36,7 +36,8 @@ func refundQuery(collections []string, sums map[string]*RefundSums) db.Query {
 	}}
 }
 
-// Refunds reads the sums of a collection's refunds. People see them before they decide about another refund.
+// Refunds reads the sums of a collection's refunds. Pages show these sums before a person decides about
+// another refund.
 func (rd *Reader) Refunds(ctx context.Context, collection string) (s RefundSums, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		sums := map[string]*RefundSums{}

@@ -76,8 +76,9 @@ func (b *batch) refundFailed(refund Payment, s *Settlement) error {
 }
 
 // reversedRefunded handles a collection that its provider reports as reversed while it has open or successful
-// refunds. If the rail refunded the whole amount, the refunds explain the report, and nothing is to be done.
-// Otherwise it stores the contradiction for an operator. It posts nothing, because the money would leave twice.
+// refunds. If the rail refunded the whole amount, the refunds explain the report, and the function does
+// nothing. Otherwise it stores the contradiction for an operator. It posts nothing, because the refunds have
+// debited the wallet already.
 func (b *batch) reversedRefunded(row *Payment, s *Settlement) (changed bool) {
 	if sums := b.refunds[row.ID]; sums != nil && sums.ByRail == row.Gross() {
 		return false

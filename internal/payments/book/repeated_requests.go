@@ -131,7 +131,7 @@ func (bk *Book) again(a *Acceptance, old Payment, topUp *Payment) (Result, error
 }
 
 // remember stores the Idempotency-Key of a repeated request that was found by its Reference. The row of old then
-// identifies this request by the key. A row that has another key keeps it.
+// identifies this request by the key. A row with another key keeps its key.
 func (bk *Book) remember(ctx context.Context, old, asked Payment) error {
 	if asked.IdempotencyKey == "" || old.IdempotencyKey != "" {
 		return nil

@@ -41,9 +41,8 @@ ON payments.tenant IN (k.tenant) AND payments.kind = k.kind AND payments.referen
 	// the secret has changed since, they differ, and the unique index on the Reference refuses the second row.
 	byOwnReference = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.provider_reference IN (SELECT value FROM texts($1))`
 
-	// Each key is looked up on its own, because the index covers only rows with a key. A join would read the whole
-	// index if its plan dates from a time with few rows. BETWEEN keeps the planner from a full join if no payment was
-	// found.
+	// Each key is looked up on its own, because the index covers only rows with a key. A join with a plan from a time
+	// with few rows would read the whole index. BETWEEN keeps the planner from a full join if no payment was found.
 	paymentsByKey = `WITH found AS MATERIALIZED (
 	SELECT (SELECT p.id FROM payments AS p WHERE p.idempotency_key = k.key AND p.tenant = k.tenant) AS id FROM rows($1) AS k)
 SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id BETWEEN found.id AND found.id`

@@ -16,10 +16,10 @@ type Acceptance struct {
 	// Child is a second payment that is accepted in the same transaction, or nil. For airtime paid by mobile money it
 	// is the unpaid top-up (EventReserved). For a transfer between wallets it is the receiver's side (EventReceived).
 	Child *Payment
-	// Refunds is the collection that a refund gives back, as read before the transaction. It is nil for all other
+	// Refunds is the collection that the refund returns, as read before the transaction. It is nil for all other
 	// payments.
 	Refunds *Payment
-	// Repeats makes a repeated request return the payment's state (tenant.RepeatDuplicates).
+	// Repeats lets a repeated request return the payment's state (tenant.RepeatDuplicates).
 	Repeats bool
 	// Daily is the daily spending limit of the access key. 0 means no limit.
 	Daily money.Pesewas
@@ -62,7 +62,7 @@ type Drawn struct {
 	Refused error   // Duplicate, whose Data is the payment with the Reference; nil if accepted
 }
 
-// A Settlement requests one transition: a final state, a contradiction of an earlier one, or a change of an open
+// A Settlement requests one transition: a final state, a contradiction of a final state, or a change of an open
 // payment's attempt.
 type Settlement struct {
 	Payment Payment // as last read; Attempt must still be current

@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/groupcommit"
 )
 
-// A rowReader reads the rows with which jobs continue. Concurrent reads share one statement, because every open
-// payment reads its row at least once before it settles.
+// A rowReader reads the rows of payments for their jobs. Concurrent reads share one statement, because jobs
+// read the row of every open payment at least once.
 type rowReader = groupcommit.Committer[string, *Payment]
 
 func newRowReader(d *db.DB) *rowReader {

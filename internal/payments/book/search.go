@@ -34,7 +34,7 @@ type Search struct {
 	Anonymous bool
 }
 
-// leastStart is the minimum length of a search text that is compared with the beginnings of references.
+// leastStart is the minimum length of a search text to match the beginnings of references.
 const leastStart = 6
 
 // leastAccount is the minimum number of digits of an account.
@@ -106,7 +106,7 @@ const (
 	paymentsOfReference = `SELECT ` + paymentColumns + ` FROM payment_ends CROSS JOIN payments
 WHERE payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference = $1`
 
-	// There is no ORDER BY, so that the statement stops at the limit even for a beginning that many references share.
+	// Without ORDER BY the statement stops at the limit, even if many references have this beginning.
 	paymentsOfStart = `SELECT ` + paymentColumns + ` FROM payment_ends CROSS JOIN payments
 WHERE payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference >= $1 AND payments.reference < $2
 AND ($3 = '' OR payment_ends.tenant = $3) AND ($4 = '' OR payments.id < $4) LIMIT $5`
@@ -226,7 +226,7 @@ func bound(at time.Time) string { return NewID(at)[:len("00000000-0000-7000")] }
 
 var digitsOnly = regexp.MustCompile(`^[0-9]+$`)
 
-// terms returns the arguments of searchInWindow from the fourth on. Each is the text in one of its possible meanings.
+// terms returns the fourth and later arguments of searchInWindow. Each is the text in one of its possible meanings.
 func (s Search) terms() []any {
 	account, number, amount, name := never, never, int64(-1), never
 	if m, err := msisdn.Parse(s.Text); err == nil {

@@ -33,7 +33,7 @@ func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
 		l = bk.committers.wallet(s.Payment.Tenant)
 	}
 	do := l.Do
-	if s.Known && s.Payment.Batch != "" { // by the job of a payout for which no client waits
+	if s.Known && s.Payment.Batch != "" { // the job of a payout without a waiting client
 		do = l.DoBulk
 	}
 	r, err := do(ctx, s.Payment.Tenant, rowsOf, &Op{Settle: &s})
@@ -243,7 +243,7 @@ func (b *batch) recheckLater(p Payment, at time.Time) {
 func (b *batch) event(p Payment, transition Transition, first bool) {
 	url := p.CallbackURL
 	if child := b.rows[p.Child]; url == "" && p.Child != "" && transition.Event == EventPaidLate && child != nil {
-		url = child.CallbackURL // a late payment is reported to the URL to which the failed airtime was reported
+		url = child.CallbackURL // the webhook goes to the same URL as the webhook of the failed airtime
 	}
 	if !transition.Callback || url == "" || p.Refused {
 		return
@@ -267,9 +267,9 @@ func (b *batch) event(p Payment, transition Transition, first bool) {
 }
 
 // eventID returns the webhook-id of a final status. It depends only on facts that survive a restore, so customers
-// recognize a status that they received before the restore. The status alone distinguishes the ids of one payment.
-// Before a restore a customer may have received failed and then success, and afterwards receives only success. Each
-// status occurs at most once. The id of success sorts after the id of failed by its first bytes.
+// recognize a status that they received before the restore. Only the status distinguishes the ids of one payment. A
+// customer may have received failed and then success before a restore, and only success after it. Each status
+// occurs at most once. The id of success sorts after the id of failed by its first bytes.
 func eventID(p Payment, status Status) string {
 	number := byte(1)
 	if status == StatusSuccess {

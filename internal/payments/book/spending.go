@@ -15,7 +15,7 @@ import (
 // A spender is an access key with a daily limit.
 type spender struct{ tenant, key string }
 
-// spent is a key's spending of today: by earlier transactions, and by this one.
+// spent is a key's spending of today, in earlier transactions and in this transaction.
 type spent struct{ before, now money.Pesewas }
 
 // spending has today's spending of all keys of a transaction. The wallet, which is locked first, protects it from
@@ -53,7 +53,7 @@ func (all spending) keys() []spender {
 	return keys
 }
 
-// take adds the hold of an acceptance to its key's spending, or refuses the acceptance.
+// take adds an acceptance's hold to the spending of its key, or refuses the acceptance.
 func (all spending) take(a *Acceptance, held money.Pesewas) error {
 	s := all[spenderOf(a.Payment)]
 	if rest := a.Daily - s.before - s.now; held > rest {

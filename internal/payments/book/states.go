@@ -89,7 +89,7 @@ const (
 )
 
 // Transition is one change of state with its postings. If To has several states, the reason of the failure selects
-// one.
+// the state.
 type Transition struct {
 	Event    Event
 	Kinds    []Kind

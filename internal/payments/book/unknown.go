@@ -10,7 +10,7 @@ import (
 // RailName names a rail: a provider in one mode.
 type RailName struct{ Provider, Mode string }
 
-// Unknown is the total of a rail's open payments that need an operator.
+// Unknown has the totals of a rail's open payments that need an operator.
 type Unknown struct {
 	Count  int64
 	Cedis  float64   // amounts and charges together
