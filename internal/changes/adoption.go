@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/reconcile"
 )
 
-// adoption is the credits that the requester asked to give to a wallet. The digest covers its members in this order:
-// they never change.
+// adoption has the unmatched credits that go into a wallet. The digest covers its members in this order, so they
+// never change.
 type adoption struct {
 	Exception string        `json:"exception"` // empty: several
 	Digest    string        `json:"digest"`
@@ -116,13 +116,12 @@ func (a *Changes) adopt(ctx context.Context, request *Request, finish Finish) er
 // KindPairAll matches the lines of several exceptions with payments.
 const KindPairAll = "statement.match_all"
 
-// maxPairs is how many matches one request has.
+// maxPairs is the maximum number of matches in one request.
 const maxPairs = 100
 
 var pairsField = Field{Name: "pairs", Label: "Exceptions and payments", Hint: "EXCEPTION=PAYMENT for each, with the ids, separated by spaces. At most 100.", Max: maxPairs * 80, Required: true}
 
-// pairings is the matches that the requester asked for. The digest covers its members in this order: they never
-// change.
+// pairings has the requested matches. The digest covers its members in this order, so they never change.
 type pairings struct {
 	Digest string              `json:"digest"` // of all exceptions
 	Sum    money.Pesewas       `json:"pesewas"`

@@ -17,8 +17,8 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// KindAddBank adds a bank account of the company, and KindCloseBank closes one. KindOpenBanks books the balances with
-// which bank accounts enter the books. KindSweep moves earned fees from a bank account to the company's own use.
+// KindAddBank adds a bank account of the company, and KindCloseBank closes one. KindOpenBanks books the opening
+// balances of bank accounts. KindSweep moves earned fees from a bank account to the company's own use.
 const (
 	KindAddBank   = "bank.add"
 	KindCloseBank = "bank.close"
@@ -26,7 +26,7 @@ const (
 	KindSweep     = "fees.sweep"
 )
 
-// bank is the account that the requester named. The digest covers its members in this order: they never change.
+// bank is the requested bank account. The digest covers its members in this order, so they never change.
 type bank struct {
 	Name   string `json:"name"`
 	Mode   string `json:"mode"`
@@ -34,13 +34,13 @@ type bank struct {
 	Number string `json:"number"`
 }
 
-// openings are the balances that the requester named. The digest covers its members in this order: they never change.
+// openings are the requested opening balances. The digest covers its members in this order, so they never change.
 type openings struct {
 	Mode string             `json:"mode"`
 	List []treasury.Opening `json:"list"`
 }
 
-// swept is the sweep that the requester asked for. The digest covers its members in this order: they never change.
+// swept is the requested sweep. The digest covers its members in this order, so they never change.
 type swept struct {
 	Bank      string        `json:"bank"`
 	Mode      string        `json:"mode"`
@@ -177,7 +177,7 @@ func (a *Changes) lookOpenings(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Amount: total, Sentence: "Book the opening balances " + strings.Join(texts, ", "), Payload: p}, nil
 }
 
-// checkOpenings returns the unassigned money before and after.
+// checkOpenings returns the unassigned money before and after the change.
 func (a *Changes) checkOpenings(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[openings](r)
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *Changes) checkOpenings(ctx context.Context, r Request) ([]Fact, error) 
 	return becomes("Unassigned money", asset.Text(-now), asset.Text(-then)), err
 }
 
-// assetOf returns the money of a mode.
+// assetOf returns the ledger asset of a mode's money.
 func assetOf(mode string) ledger.Asset { return tenant.Tenant{Mode: tenant.Mode(mode)}.Money() }
 
 func (a *Changes) openBanks(ctx context.Context, request *Request, finish Finish) error {

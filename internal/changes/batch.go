@@ -189,8 +189,8 @@ func (a *Changes) startBatch(ctx context.Context, request *Request, finish Finis
 	})
 }
 
-// withdrawBatch makes the batch a draft again and ends the request in one transaction. It leaves a batch that a
-// recovery ended as it is.
+// withdrawBatch makes the batch a draft again and ends the request in one transaction. It does not change a
+// batch that a recovery has ended.
 func (a *Changes) withdrawBatch(ctx context.Context, request Request, end func(*db.Tx) error) error {
 	p, err := payloadOf[sentBatch](request)
 	if err != nil {
@@ -231,13 +231,13 @@ type Submission struct {
 
 // SubmitBatch sends a batch for an API key. The batch starts at once, unless a line of the account's policy requires
 // approval: then SubmitBatch stores a request. A batch that cannot start stays a draft. A second submission of the
-// same batch returns the first result.
+// same batch returns the result of the first.
 func (a *Changes) SubmitBatch(ctx context.Context, s Submission) (b batch.Batch, replayed bool, err error) {
 	if b, replayed, err = a.Batches.Recall(ctx, s.Caller); replayed || err != nil {
 		return b, replayed, err
 	}
 	b, err = a.Batches.Get(ctx, s.Caller.Tenant, s.Batch)
-	if err == nil && b.Key != s.Caller.Key { // its daily limit would not count
+	if err == nil && b.Key != s.Caller.Key { // the daily limit of the key would not count
 		err = problem.New(problem.NotFound, "batch_not_found", "There is no such batch of this key")
 	}
 	if err != nil {
@@ -283,7 +283,7 @@ func (a *Changes) submit(ctx context.Context, s Submission) error {
 	})
 }
 
-// requestByKey makes the request of a batch that an API key submits. Its Needs is 0 if it needs no approver.
+// requestByKey makes the request of a batch that an API key submits. If no approver is needed, Needs is 0.
 func (a *Changes) requestByKey(ctx context.Context, t tenant.Tenant, f batch.Frozen, key, origin string) (request Request, err error) {
 	request = Request{ID: uuid.Must(uuid.NewV7()).String(), Kind: KindSendBatch, Tenant: t.ID, Place: t.ID, Amount: f.Total(), Origin: origin, Reason: "Batch " + f.Name, Sentence: batchSentence(t, f.Batch)}
 	if err := a.byKey(ctx, &request, key); err != nil {

@@ -22,7 +22,7 @@ func (a *Changes) book(tx *db.Tx, request Request, reference string, key ledger.
 	return err
 }
 
-// under returns the words of a request's sentence that name its reference.
+// under returns the part of a request's sentence that names its reference.
 func under(reference string) string {
 	if reference == "" {
 		return ""
@@ -30,7 +30,8 @@ func under(reference string) string {
 	return fmt.Sprintf(", reference %q", reference)
 }
 
-// alikeFor is how long after a booking a second one of the same kind, account and amount causes a warning.
+// alikeFor is how long after a booking a similar booking causes a warning: one of the same kind, account and
+// amount.
 const alikeFor = 24 * time.Hour
 
 // at formats a time for a fact.
@@ -87,7 +88,7 @@ func (a *Changes) alike(ctx context.Context, r Request, key ledger.Key, amount i
 // waitingAtOnce is the number of waiting requests that are searched for a reference.
 const waitingAtOnce = 1000
 
-// WaitingUnder finds the waiting request of a kind about a tenant that has a reference.
+// WaitingUnder finds the waiting request with a reference, for a kind and a tenant.
 func (a *Changes) WaitingUnder(ctx context.Context, kind, tenantID, reference string) (request Request, found bool, err error) {
 	list, err := a.Store.List(ctx, Filter{Tenant: tenantID, State: Waiting, Limit: waitingAtOnce})
 	for _, request := range list {

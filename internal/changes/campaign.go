@@ -46,7 +46,7 @@ func (a *Changes) lookStop(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: stopped{t.ID, c.ID}}, nil
 }
 
-// stopKind is light, because a wrong text must be stopped at once.
+// stopKind needs no approver, because a wrong text must be stopped at once.
 func (a *Changes) stopKind() Kind {
 	return written(a, KindStopCampaign, "Stop of a campaign", Rule{Make: roles.StopCampaigns, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p stopped) ([]audit.Change, error) {
 		c, err := a.Messaging.StopCampaign(tx, p.Campaign)

@@ -15,7 +15,7 @@ import (
 )
 
 // KindCatalogue changes an entry that clients see. KindBankCode sets the code under which a provider receives payouts to
-// a bank. KindPrefix sets the network of a range of numbers, which is a hint because numbers can be ported.
+// a bank. KindPrefix sets the network of a range of numbers, which is only a hint, because numbers can be ported.
 const (
 	KindCatalogue = "catalogue.set"
 	KindBankCode  = "catalogue.bank_code"

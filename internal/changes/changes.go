@@ -1,17 +1,17 @@
-// Package changes is the door through which people change what moves money, keys or roles. A change request is stored unchanged,
-// approved by as many people as the policy requires, and applied once: the transaction that applies it also ends it and writes
+// Package changes is the door through which people change what moves money, keys or roles. A change request is stored, approved
+// by as many people as the policy requires, and applied once. The transaction that applies the request also ends it and writes
 // its entry in the audit log.
 //
-// A request is a row from the first moment and waits until as many people as it needs have approved it, each another one than
-// the requester and than each other. A process that dies before the end leaves a request that waits. An approver approves a digest
-// over everything that the page showed.
+// A request is stored as a row when it is made. It waits until the required number of different people have approved it. None of
+// them is the requester. If the process dies before the end, the request still waits. An approval contains a digest of everything
+// that the page showed.
 //
-// A request has a place: the installation, or the tenant whose own people make it. Requester and approvers act there by their
-// roles there; nobody else finds it. A secret that is shown once, the text of a key or the link of an invitation, is made when
-// the request is applied and waits, sealed, for the requester. A request that only takes something away is light: it needs no approver
-// unless a line of the policy requires one.
+// A request has a place: the installation, or the tenant whose own people make it. Requester and approvers need their roles at this
+// place. Other people cannot see the request. The text of a key and the link of an invitation are secrets that are shown once. They
+// are made when the request is applied, and kept sealed for the requester. A request that only restricts something needs no
+// approver unless a line of the policy requires one.
 //
-// Files, from the top down; each stands on those below it:
+// Files, from the top down; each uses only files below it:
 //
 //	kinds.go        the table of all kinds
 //	statements.go   the kinds about exceptions of statements
@@ -45,7 +45,7 @@
 //	store.go        the rows of requests, and what a person may do at a place
 //	request.go      a request, its states and its digest
 //	line.go         a line of the policy
-//	fact.go         what requester and approver should see besides the sentence
+//	fact.go         facts that requester and approver see in addition to the sentence
 package changes
 
 import (
@@ -134,7 +134,7 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 	if u, err := uuid.Parse(o.ID); err != nil || u.String() != o.ID {
 		return Request{}, problem.Field("id", "is not the id of a form: reload the page and try again")
 	}
-	if o.Reason == "" && o.By.Machine != "" { // a blank one is refused
+	if o.Reason == "" && o.By.Machine != "" { // a blank reason is refused
 		o.Reason = noReason
 	}
 	o.Reason = cmp.Or(o.Reason, d.Reason)
@@ -161,11 +161,11 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 		return a.atOnce(ctx, o.By, k, request, d.Begin...)
 	}
 	request, err = a.Store.Make(ctx, o.By, k.Rule, request, d.Begin...)
-	if err != nil || request.Needs > 0 || request.State != Waiting || served { // its requester applies it on its page
+	if err != nil || request.Needs > 0 || request.State != Waiting || served { // the requester applies it on the page of the request
 		return request, err
 	}
 	done, err := a.do(ctx, o.By, k, request)
-	if err != nil && problem.From(err).Code == CodeEnded { // by the same form, at the same moment
+	if err != nil && problem.From(err).Code == CodeEnded { // the same form made it at the same moment
 		return a.Store.Get(ctx, request.ID)
 	}
 	return done, err
@@ -186,8 +186,8 @@ func (a *Changes) accept(ctx context.Context, by By, k Kind, r Request, d Draft)
 	return a.accepted(ctx, k.Name, by.Place, id)
 }
 
-// accepted finds the request of a subject that was accepted. There is none if a recovery adopted the subject, or if
-// an earlier release accepted it.
+// accepted finds the request of an accepted subject. No request exists if a recovery adopted the subject, or if an
+// earlier release accepted it.
 func (a *Changes) accepted(ctx context.Context, kind, place, id string) (Request, error) {
 	r, err := a.Store.Get(ctx, id)
 	if problem.Is(err, problem.NotFound) {
@@ -196,7 +196,8 @@ func (a *Changes) accepted(ctx context.Context, kind, place, id string) (Request
 	return r, err
 }
 
-// jobKind is the kind of the job that applies a request which a command left to a server. Stored; never renamed.
+// jobKind is the kind of the job that applies a request which a command left to a server. It is stored and never
+// renamed.
 const jobKind = "act"
 
 // leave stores a request of a command without a person. A server applies it with the authority of that command.
@@ -231,7 +232,7 @@ func (a *Changes) Approve(ctx context.Context, by By, id, shown string) (Request
 	request, k, err := a.seen(ctx, by, id, shown)
 	if err == nil && request.State == Waiting {
 		if err = a.unseen(ctx, k, request, shown); err != nil && a.ended(ctx, request.ID) {
-			err = nil // the warning is about this request, which somebody else applied just now: the transaction refuses it
+			err = nil // the warning is about this request, which another person has just applied; the transaction then refuses it
 		}
 	}
 	if err != nil {
@@ -239,7 +240,7 @@ func (a *Changes) Approve(ctx context.Context, by By, id, shown string) (Request
 	}
 	request.Shown = shown
 	last := request.Approvals()+1 >= request.Needs
-	for range 2 { // somebody else may check at the same moment
+	for range 2 { // another person may approve at the same moment
 		if !last {
 			if err = a.Store.Approve(ctx, by, k.Rule, request); !errors.Is(err, ErrLast) {
 				return a.after(ctx, request, err)
@@ -306,7 +307,7 @@ func (a *Changes) after(ctx context.Context, request Request, err error) (Reques
 	return a.Store.Get(ctx, request.ID)
 }
 
-// refusals are the kinds of problems by which a domain refuses a request for good.
+// refusals are the kinds of errors that mean that a domain refuses a request for good.
 var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidden, problem.InsufficientFunds, problem.InsufficientCredits, problem.Duplicate, problem.Refused, problem.Gone}
 
 // check returns the facts that the kind's Check finds now, and the facts about the account.
@@ -322,8 +323,8 @@ func (a *Changes) check(ctx context.Context, k Kind, r Request) (f Facts, err er
 	return f, err
 }
 
-// unseen refuses an approval if Check finds a warning that neither the page nor the requester showed. shown is the text
-// that Review returned. A digest of the request alone stands for the requester's facts.
+// unseen refuses an approval if Check finds a warning that was shown neither on the page nor to the requester. shown is
+// the text that Review returned. If shown is only the digest of the request, the requester's facts count as shown.
 func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) error {
 	now, err := a.check(ctx, k, r)
 	if err != nil && !slices.Contains(refusals, problem.From(err).Kind) {
@@ -341,7 +342,7 @@ func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) e
 // do applies a request. If the end of the request is refused, the request stays as it is. If the domain refuses the
 // change, the request becomes failed.
 func (a *Changes) do(ctx context.Context, by By, k Kind, request Request) (Request, error) {
-	var ended error // of the last run of the transaction
+	var ended error // result of the last run of the transaction
 	ran, made := false, []string(nil)
 	request.Actor = by.name()
 	err := k.Apply(ctx, &request, func(tx *db.Tx, changes []audit.Change, secret ...string) error {
@@ -354,7 +355,7 @@ func (a *Changes) do(ctx context.Context, by By, k Kind, request Request) (Reque
 		}
 		return ended
 	})
-	if err == nil && !ran { // a verb that takes a repeat for done
+	if err == nil && !ran { // the function reports success for a repeated call
 		err = problem.New(problem.Duplicate, "done_before", "Nothing to do: this was done before")
 	}
 	switch {
@@ -372,7 +373,7 @@ func (a *Changes) do(ctx context.Context, by By, k Kind, request Request) (Reque
 		return request, err
 	}
 	short := refused.Kind == problem.InsufficientFunds || refused.Kind == problem.InsufficientCredits
-	if by.Machine != "" || short && request.Needs > 0 { // the shortage may end
+	if by.Machine != "" || short && request.Needs > 0 { // the balance may become sufficient later
 		return request, refused
 	}
 	if err := a.endUndone(ctx, k, request, func(tx *db.Tx) error { return a.Store.Fail(tx, by, k.Rule, request, refused.Message) }); err != nil {
@@ -409,7 +410,7 @@ func (a *Changes) Withdraw(ctx context.Context, by By, id, digest string) (Reque
 	return a.after(ctx, request, a.endUndone(ctx, k, request, func(tx *db.Tx) error { return a.Store.Withdraw(tx, by, request) }))
 }
 
-// endUndone ends a request without applying it, and releases its subject.
+// endUndone ends a request without applying it, and releases the subject of the request.
 func (a *Changes) endUndone(ctx context.Context, k Kind, request Request, end func(*db.Tx) error) error {
 	if k.Undone != nil {
 		return k.Undone(ctx, request, end)
@@ -440,7 +441,7 @@ func (a *Changes) Expire(ctx context.Context) error {
 	}
 }
 
-// parts are the parts of a secret, in their order.
+// parts are the parts of a secret in order.
 var parts = []Part{Secret, Code}
 
 // mailed sends the link of an invitation or a reset to the person if links are sent by mail. It returns the parts
@@ -474,7 +475,7 @@ func (a *Changes) fingerprint(text string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// shownOf returns the digests that an approval carries: of the request, of all facts, and of each warning.
+// shownOf returns the digests that an approval contains: of the request, of all facts, and of each warning.
 func (a *Changes) shownOf(digest string, f Facts) string {
 	parts := []string{digest, a.fingerprint(f.text())}
 	for _, w := range f.Warnings() {

@@ -28,7 +28,7 @@ const (
 	KindAccountCode  = "journal.code"
 )
 
-// The payloads of the kinds about days. The digest covers their members in this order: they never change.
+// The payloads of the kinds about days. The digest covers their members in this order, so they never change.
 type (
 	dayStatement struct {
 		Mode string            `json:"mode"`
@@ -57,7 +57,7 @@ type (
 // MaxBalances is the longest list of balances in one request, in characters.
 const MaxBalances = 8000
 
-// mostBalances bounds the balances in one request.
+// mostBalances is the maximum number of balances in one request.
 const mostBalances = 200
 
 var dayField = Field{Name: "day", Label: "Day", Hint: "In Accra, such as 2026-11-27.", Max: 10, Required: true}
@@ -269,7 +269,8 @@ func (a *Changes) checkCloseDay(ctx context.Context, r Request) ([]Fact, error) 
 	return list, nil
 }
 
-// doCloseDay closes the day if its figures are those that were signed, and ends the request in one transaction.
+// doCloseDay closes the day if its figures have not changed since they were signed. The same transaction ends
+// the request.
 func (a *Changes) doCloseDay(ctx context.Context, request *Request, finish Finish) error {
 	f, err := a.signable(ctx, *request)
 	if err != nil {

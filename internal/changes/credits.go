@@ -20,8 +20,8 @@ const (
 	KindRefundCredits = "credits.refund"
 )
 
-// creditWorth is the lowest value of one credit, in pesewas, when the policy compares amounts. A low price therefore
-// cannot avoid an approval.
+// creditWorth is the minimum value of one credit in pesewas when the policy compares amounts. So a low price cannot
+// avoid an approval.
 const creditWorth = 1 // pesewa
 
 // sale is the payload of a change of SMS credits as the requester saw it. Its members and their order are hashed, so
@@ -31,8 +31,9 @@ type sale struct {
 	Name    string        `json:"name"`
 	Mode    string        `json:"mode"`
 	Credits int64         `json:"credits"`
-	Price   money.Pesewas `json:"pesewas"` // paid by the tenant, or given back to it, outside of Makola
-	// Reference is the requester's, and its kind books it once. If it is empty, the request's id takes its place.
+	Price   money.Pesewas `json:"pesewas"` // paid by the tenant, or returned to the tenant, outside of Makola
+	// Reference is the requester's own reference, which can be booked once for each kind. If it is empty, the
+	// request's id is booked.
 	Reference string `json:"reference,omitempty"`
 }
 

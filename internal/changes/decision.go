@@ -29,7 +29,8 @@ const (
 	endRequest  = `UPDATE acts SET state = $3, ended_at = $4, note = $5 WHERE id = $1 AND digest = $2 AND state = 'waiting'`
 )
 
-// waiting locks a waiting request of the place. It refuses a request that is not as the caller saw it.
+// waiting locks a waiting request of the place. It refuses a request that has changed since the caller saw
+// it.
 func (s *Store) waiting(tx *db.Tx, by By, seen Request) (Request, error) {
 	a, err := s.read(tx, lockRequest, seen.ID)
 	switch {
@@ -72,7 +73,7 @@ func (s *Store) lockPeople(tx *db.Tx, by By, a Request) (standings, error) {
 	return all, nil
 }
 
-// stands refuses an approver who has not had the permission since before the request was made.
+// stands refuses an approver who did not have the permission before the request was made.
 func (s *Store) stands(approver identity.Standing, rule Rule, a Request) error {
 	if err := s.allowed(approver, a.Place, rule.Check); err != nil {
 		return err
@@ -114,10 +115,10 @@ func (s *Store) Counted(ctx context.Context, rule Rule, a Request) (Request, err
 	return a, err
 }
 
-// mayCheck refuses an approver who is the requester, who has already approved, or who has not had the permission since
+// mayCheck refuses an approver who is the requester, who has already approved, or who did not have the permission
 // before the request was made.
 func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
-	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
+	if err := s.people.InForce(tx, by.Visitor); err != nil { // after the lock, so that no reset can happen in between
 		return err
 	}
 	if by.Visitor.ByToken() {
@@ -144,7 +145,7 @@ func (s *Store) apart(tx *db.Tx, by By, rule Rule, people standings, a Request) 
 
 // Outlook is the part of an approver's page that depends on the approver.
 type Outlook struct {
-	Refused error  // why the person may not approve; nil: nothing bars the person
+	Refused error  // the reason why the person may not approve; nil: the person may approve
 	Note    string // the remark that others will see next to the approval, or empty
 }
 
@@ -262,8 +263,8 @@ func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audi
 	return s.note(tx, by, a, a.Kind, string(Done), changes)
 }
 
-// finishAtOnce stores the request of a command without a person in tx, as done. A request that the command left to a
-// server is there already and ends.
+// finishAtOnce stores the request of a command without a person in tx, as done. If the command left the request to a
+// server, it exists already, and finishAtOnce ends it.
 func (s *Store) finishAtOnce(tx *db.Tx, by By, a Request, changes []audit.Change) error {
 	if !a.byMachine() {
 		return problem.New(problem.Forbidden, "not_your_act", "Only a person can approve what a person requested")
@@ -330,11 +331,11 @@ func (s *Store) Fail(tx *db.Tx, by By, rule Rule, seen Request, why string) erro
 	return s.end(tx, by, a, Failed, why)
 }
 
-// over reports whether a request has waited for too long. After somebody sets the clock, no request expires for the
-// time Lasts, so that a clock that is set forward expires none.
+// over reports whether a request has waited for too long. After the clock was set, no request expires for the time
+// Lasts. So a clock that is set forward does not expire requests.
 func (s *Store) over(a Request) bool { return !a.ExpiresAt.After(s.overBefore()) }
 
-// overBefore returns the time before which requests have expired. Zero means that none has.
+// overBefore returns the time before which requests have expired. Zero means that no request has expired.
 func (s *Store) overBefore() time.Time {
 	if s.clock.Ago(Lasts).IsZero() {
 		return time.Time{}
@@ -342,7 +343,7 @@ func (s *Store) overBefore() time.Time {
 	return s.clock.Now()
 }
 
-// expiredAtOnce is how many requests are read at once.
+// expiredAtOnce is the number of requests that are read at once.
 const expiredAtOnce = 100
 
 const selectExpired = `SELECT ` + requestColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 AND id > $2 ORDER BY id LIMIT $3`

@@ -12,7 +12,8 @@ import (
 	"github.com/makola/makola/internal/reconcile"
 )
 
-// selected are the exceptions of a request, as the requester saw them. The digest covers its members in this order: they never change.
+// selected are the exceptions of a request, as the requester saw them. The digest covers its members in this order, so they never
+// change.
 type selected struct {
 	IDs    []string      `json:"ids"`
 	Sum    money.Pesewas `json:"pesewas"`
@@ -27,7 +28,7 @@ func exceptionKinds() (list []string) {
 	return list
 }
 
-// Names of fields that name one account's wallet, and one exception.
+// The names of the fields for an account's wallet and for an exception.
 const (
 	FieldWallet    = "wallet"
 	FieldException = "exception"
@@ -43,7 +44,8 @@ var (
 	walletField    = Field{Name: FieldWallet, Label: "Account", Hint: "The id of the account whose wallet it is.", Max: 64}
 )
 
-// lookSelected drafts a change of one exception, or of all that the fields select. verb begins the sentence.
+// lookSelected drafts a change of one exception, or of all exceptions that the fields select. verb begins the
+// sentence.
 func (a *Changes) lookSelected(verb string, check func(ctx context.Context, list []reconcile.Exception) error) func(ctx context.Context, o Order) (Draft, error) {
 	return func(ctx context.Context, o Order) (Draft, error) {
 		if o.Values["exception"] == "" && verb == "Book the fee of" {
@@ -76,10 +78,11 @@ func selectedOf(n reconcile.Selection) selected {
 	return p
 }
 
-// cedis writes an amount whose money, live or test, is that of its statement.
+// cedis formats an amount in the money of its statement, live or test.
 func cedis(amount money.Pesewas) string { return "GHS " + money.Grouped(amount.String()) }
 
-// selectExceptions finds one exception, or all that the fields select. It returns those that are open or in suspense.
+// selectExceptions finds one exception, or all exceptions that the fields select. It returns only exceptions that are
+// open or in suspense.
 func (a *Changes) selectExceptions(ctx context.Context, v Values, ending reconcile.Ending) (reconcile.Selection, error) {
 	if id := v["exception"]; id != "" {
 		if ending == reconcile.EndedSuspend {
@@ -123,7 +126,7 @@ func (a *Changes) exceptionsAsSeen(ctx context.Context, ids []string, digest str
 	return n, list, err
 }
 
-// selectedFacts returns the facts of a selection. It refuses one that has changed since its digest.
+// selectedFacts returns the facts of a selection. It refuses a selection that has changed since its digest.
 func (a *Changes) selectedFacts(ctx context.Context, n reconcile.Selection, digest string) ([]Fact, error) {
 	if n.Digest != digest {
 		return nil, errChanged("An exception")
@@ -148,7 +151,7 @@ func (a *Changes) selectedFacts(ctx context.Context, n reconcile.Selection, dige
 	return list, err
 }
 
-// lineFacts list each exception of a selection whole: its amount, time, line and reason.
+// lineFacts lists each exception of a selection with its amount, time, line and reason.
 func lineFacts(n reconcile.Selection) (list []Fact) {
 	rows := map[string]string{}
 	for _, f := range n.Files {
@@ -166,10 +169,10 @@ func lineFacts(n reconcile.Selection) (list []Fact) {
 	return list
 }
 
-// maxFiles is how many files the facts name.
+// maxFiles is the maximum number of files that the facts name.
 const maxFiles = 5
 
-// fileFacts name the files and the people who imported them.
+// fileFacts names the files and the people who imported them.
 func fileFacts(n reconcile.Selection) (list []Fact) {
 	seen := map[string]bool{}
 	for _, f := range n.Files {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Fact is one thing that requester and approver should see before a change is applied. It never contains a whole
-// phone or account number, because the erasure of a number does not search facts.
+// Fact is information that requester and approver should see before a change is applied. It never contains a
+// whole phone or account number, because the erasure of a number does not search facts.
 type Fact struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
-	Warning bool   `json:"warning,omitempty"` // it asks for a second look
+	Warning bool   `json:"warning,omitempty"` // the fact is a warning
 	// Of names the subject of the fact for a link. It is "account", "payment" or "provider", a colon, and the id or
 	// name. It may be empty.
 	Of string `json:"of,omitempty"`
@@ -31,12 +31,12 @@ func ofAccount(id string) string    { return "account:" + id }
 func ofPayment(id string) string    { return "payment:" + id }
 func ofProvider(name string) string { return "provider:" + name }
 
-// becomes makes the two facts of a value that changes.
+// becomes returns two facts about a changing value: before and after.
 func becomes(what, before, after string) []Fact {
 	return []Fact{{Name: what + " now", Value: before}, {Name: what + " then", Value: after}}
 }
 
-// warning makes the fact that asks for a second look.
+// warning returns a fact that is a warning.
 func warning(text string) Fact { return Fact{Name: "Warning", Value: text, Warning: true} }
 
 // text formats facts for storage and for the digest. It is empty if there are none.
@@ -44,7 +44,7 @@ func (f Facts) text() string {
 	if len(f.List) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(f) // texts, flags and a time never fail
+	text, _ := json.Marshal(f) // texts, flags and a time can always be marshalled
 	return string(text)
 }
 
@@ -56,7 +56,7 @@ func factsOf(text string) (f Facts) {
 	return f
 }
 
-// Warnings are the facts that ask for a second look.
+// Warnings returns the facts that are warnings.
 func (f Facts) Warnings() (list []Fact) {
 	for _, one := range f.List {
 		if one.Warning {
@@ -69,5 +69,5 @@ func (f Facts) Warnings() (list []Fact) {
 // has reports whether the list contains the same fact.
 func (f Facts) has(one Fact) bool { return slices.Contains(f.List, one) }
 
-// tenfold is the factor of a limit's growth above which a warning asks for a second look.
+// tenfold is the factor of a limit's growth above which there is a warning.
 const tenfold = 10

@@ -16,20 +16,20 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// KindFees replaces the fee plan of an account, or the default plan of all accounts that have none of their own.
+// KindFees replaces the fee plan of an account, or the default plan of all accounts without their own plan.
 const KindFees = "fees.set"
 
 // fees is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type fees struct {
-	Tenant string        `json:"tenant"` // tenant.Default: the plan of those without their own
-	Newest int64         `json:"newest"` // version of its own
+	Tenant string        `json:"tenant"` // tenant.Default: the plan of accounts without their own plan
+	Newest int64         `json:"newest"` // version of the account's own plan
 	Was    string        `json:"was"`
-	Rules  []tenant.Rule `json:"rules"` // none: everything is free
-	From   time.Time     `json:"from"`  // zero: when it is done
+	Rules  []tenant.Rule `json:"rules"` // without rules everything is free
+	From   time.Time     `json:"from"`  // zero: when the change is applied
 }
 
-// SetFees requests a new fee plan for an account. With tenant.Default it is the plan of all accounts that have none
-// of their own. Without rules everything is free. from is when the plan begins; zero is at once.
+// SetFees requests a new fee plan for an account. With tenant.Default it changes the plan of all accounts without
+// their own plan. Without rules everything is free. from is the time at which the plan begins. Zero means at once.
 func (a *Changes) SetFees(ctx context.Context, by By, id, owner string, rules []tenant.Rule, from time.Time, reason string) (Request, error) {
 	v := Values{FieldTenant: owner, "rules": tenant.PlanText(rules)}
 	if !from.IsZero() {
@@ -101,7 +101,7 @@ const (
 	feeExampleLarge = 5000 * money.Cedi
 )
 
-// checkFees returns both plans with examples, and how many accounts the plan applies to.
+// checkFees returns both plans with examples, and the number of accounts to which the plan applies.
 func (a *Changes) checkFees(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[fees](r)
 	if err != nil {
@@ -134,8 +134,8 @@ func examplesOf(r tenant.Rule) string {
 	return strings.Join(texts, ", ")
 }
 
-// rateFacts shows each rate of either plan now and then, with examples. A service without a rule of its own in either plan is left out:
-// it has the rate of all channels.
+// rateFacts shows each rate before and after the change, with examples. It leaves out a service without its own rule in both plans,
+// because the rate for all channels applies to it.
 func rateFacts(was, then []tenant.Rule) (list []Fact) {
 	var warnings []Fact
 	for _, s := range tenant.Services() {
@@ -158,12 +158,12 @@ func rateFacts(was, then []tenant.Rule) (list []Fact) {
 	return append(list, warnings...)
 }
 
-// samePrice reports whether two rules have the same price, whatever their services.
+// samePrice reports whether two rules have the same price. It ignores their services.
 func samePrice(a, b tenant.Rule) bool {
 	return a.Flat == b.Flat && a.BasisPoints == b.BasisPoints && a.Minimum == b.Minimum && a.Maximum == b.Maximum
 }
 
-// changedRates counts the services whose price is another one then.
+// changedRates counts the services whose price changes.
 func changedRates(was, then []tenant.Rule) string {
 	n := 0
 	for _, s := range tenant.Services() {

@@ -18,7 +18,7 @@ import (
 // Field is one value that a kind is requested with: a flag of a command, an input of a page.
 type Field struct {
 	Name, Label, Hint string
-	Options           []string // the values that it can have; none: a text
+	Options           []string // the allowed values; none: any text
 	Max               int      // characters
 	Required          bool
 }
@@ -67,7 +67,8 @@ func (v Values) moved() (money.Pesewas, error) {
 	return n, err
 }
 
-// moving returns the values of a movement. A negative amount is written as a positive one that is taken out.
+// moving returns the values of a movement. For a negative amount it sets the direction to out and a positive
+// amount.
 func moving(v Values, amount money.Pesewas) Values {
 	v[wayField.Name], v[amountField.Name] = "in", amount.String()
 	if amount < 0 {

@@ -19,10 +19,11 @@ const KindAddFloat = "float.add"
 type floated struct {
 	Provider string        `json:"provider"`
 	Mode     string        `json:"mode"`
-	Amount   money.Pesewas `json:"pesewas"` // paid in; taken out below zero
-	// Reference is the requester's, and its kind books it once. If it is empty, the request's id takes its place.
+	Amount   money.Pesewas `json:"pesewas"` // paid in; negative: taken out
+	// Reference is the requester's own reference, which can be booked once for each kind. If it is empty, the
+	// request's id is booked.
 	Reference string `json:"reference,omitempty"`
-	Account   string `json:"account,omitempty"` // at the provider; empty: not assigned to one, as in requests of before
+	Account   string `json:"account,omitempty"` // account at the provider; empty: not assigned to an account, as in older requests
 }
 
 func (p floated) float() treasury.Float {

@@ -11,8 +11,9 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// oneHand reports whether one person may control both accounts. This is so if either person invited or reset the
-// other alone, or if the same other person at this place invited or reset both alone.
+// oneHand reports whether one person may control both accounts. This is possible if one of them invited or reset
+// the other without an approval. It is also possible if a third person at this place invited or reset both
+// without an approval.
 func oneHand(holders []identity.Holder, a, b identity.Holder) bool {
 	if a.Sponsor == b.ID || b.Sponsor == a.ID {
 		return true
@@ -21,8 +22,8 @@ func oneHand(holders []identity.Holder, a, b identity.Holder) bool {
 }
 
 // seconds lists the people who may approve a request as a second person. It leaves out people whom the requester, or a
-// command without a person, invited or reset alone. An account that the requester may control counts only if nobody else
-// may approve. So two people can work, and a third person ends the exception.
+// command without a person, invited or reset without an approval. An account that the requester may control counts only
+// if nobody else may approve. So two people can work together. This exception ends with a third person.
 func (s *Store) seconds(holders []identity.Holder, a Request, rule Rule) (list []identity.Holder) {
 	var authors, apart []identity.Holder
 	for _, h := range holders {
@@ -58,7 +59,8 @@ func (s *Store) others(holders []identity.Holder, a Request, rule Rule) int {
 	return len(counted)
 }
 
-// independent refuses an approver who is no second person to the requester, or to somebody who approved before.
+// independent refuses an approver whose account may belong to the requester, or to a person who has approved
+// already.
 func (s *Store) independent(tx *db.Tx, by By, rule Rule, a Request) error {
 	if !s.production {
 		return nil
@@ -82,7 +84,7 @@ func (s *Store) independent(tx *db.Tx, by By, rule Rule, a Request) error {
 	return nil
 }
 
-// firstApprovals is the number of a person's approvals that carry a remark on who invited the person.
+// firstApprovals is the number of a person's first approvals that show who invited the person.
 const firstApprovals = 3
 
 const countChecks = `SELECT count(*) FROM act_checks WHERE checker = $1`

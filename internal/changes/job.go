@@ -35,7 +35,7 @@ func (a *Changes) lookRerun(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Sentence: sentence, Payload: rerun{j.ID, j.Kind, j.Subject}}, nil
 }
 
-// rerunKind is light: a job repeats an earlier decision.
+// rerunKind needs no approver, because a job repeats an earlier decision.
 func (a *Changes) rerunKind() Kind {
 	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, request Request, p rerun) ([]audit.Change, error) {
 		return []audit.Change{{What: "job " + p.Job, Before: "dead letter", After: "waits"}}, a.Jobs.RerunIn(tx, p.Job)
@@ -55,5 +55,5 @@ func (a *Changes) checkRerun(ctx context.Context, r Request) ([]Fact, error) {
 	return []Fact{{Name: "Job", Value: j.Kind}, {Name: "About", Value: j.Subject}, {Name: "Tried", Value: strconv.Itoa(j.Tries)}, {Name: "Last error", Value: usertext.Cut(j.LastError, mostError)}, {Name: "Given up", Value: at(j.DeadAt)}}, nil
 }
 
-// mostError is the longest part of a job's error in a fact, in bytes.
+// mostError is the maximum length of a job's error in a fact, in bytes.
 const mostError = 300

@@ -42,7 +42,7 @@ func pays(scopes []access.Scope) bool {
 }
 
 // ScopesOf returns the scopes that a role of a site may give to a key of an account. A developer may give all of them
-// in test mode. In live mode a developer may give those that debit nothing.
+// in test mode. In live mode a developer may give only scopes that debit nothing.
 func ScopesOf(at roles.Site, role roles.Role, mode tenant.Mode) []access.Scope {
 	switch {
 	case !roles.Can(at, role, roles.ChangeKeys):
@@ -55,18 +55,18 @@ func ScopesOf(at roles.Site, role roles.Role, mode tenant.Mode) []access.Scope {
 
 // KeyOrder describes a new key.
 type KeyOrder struct {
-	Member string         // the person whose key it is, by e-mail address or id; empty: the account's own
+	Member string         // the person of the key, by e-mail address or id; empty: the key belongs to the account
 	Label  string         // a free text to distinguish keys
 	Scopes []access.Scope // none means All
-	Expiry time.Duration  // 0: it works without end
-	Daily  money.Pesewas  // the most that it may spend in a day; 0: no limit
+	Expiry time.Duration  // 0: the key does not expire
+	Daily  money.Pesewas  // maximum spending in a day; 0: no limit
 }
 
 // key is the payload of a change of a key as the requester saw it. Its members and their order are hashed.
 type key struct {
 	Tenant  string         `json:"tenant"`
 	Mode    string         `json:"mode"`
-	ID      string         `json:"id,omitempty"`   // of the key that is there
+	ID      string         `json:"id,omitempty"`   // id of the existing key
 	Hint    string         `json:"hint,omitempty"` // of it
 	Member  string         `json:"member,omitempty"`
 	Scopes  []access.Scope `json:"scopes"`
@@ -74,7 +74,7 @@ type key struct {
 	Overlap int64          `json:"overlap_s,omitempty"`
 	Daily   money.Pesewas  `json:"daily_pesewas"`
 	Before  money.Pesewas  `json:"before_pesewas,omitempty"`
-	Person  string         `json:"person,omitempty"` // whose id goes with the address in Member
+	Person  string         `json:"person,omitempty"` // id of the person whose address is in Member
 	Label   string         `json:"label,omitempty"`
 }
 
@@ -101,7 +101,7 @@ func within(at roles.Site, role roles.Role, mode tenant.Mode, scopes []access.Sc
 	return nil
 }
 
-// makerWithin refuses scopes that the requester's present role may not give. It runs in the transaction that applies
+// makerWithin refuses scopes that the requester's current role may not give. It runs in the transaction that applies
 // the request.
 func (a *Changes) requesterWithin(tx *db.Tx, request Request, k key) error {
 	if request.byMachine() {
@@ -146,7 +146,7 @@ func (a *Changes) newKey(ctx context.Context, o Order, t tenant.Tenant) (k key, 
 		}
 		k.Person, k.Member = p.ID, p.Email
 	}
-	m, err := a.Access.Mint(k.order()) // for its checks and the order of its scopes
+	m, err := a.Access.Mint(k.order()) // NewKey checks the scopes and sorts them
 	k.Scopes = m.Key.Scopes
 	return k, err
 }
@@ -232,8 +232,8 @@ func (a *Changes) found(ctx context.Context, tenantID, keyID string) (t tenant.T
 	return t, k, nil
 }
 
-// RotateKey requests a new key in place of an existing one. The old key works on for overlap. The text of the new key
-// is the Secret of the applied request.
+// RotateKey requests a new key in place of an existing key. The old key still works for the time overlap. The text of
+// the new key is the Secret of the applied request.
 func (a *Changes) RotateKey(ctx context.Context, by By, id, tenantID, keyID string, overlap time.Duration, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRotateKey, id, Values{FieldTenant: tenantID, "key": keyID, "overlap": overlap.String()}, reason)
 }
@@ -278,7 +278,7 @@ func (a *Changes) rotateKeyKind() Kind {
 		}).by(a.lookRotateKey, tenantField, keyField, Field{Name: "overlap", Label: "Keep the old key valid for", Hint: "Such as 24h, at most 7d.", Max: 20}).showing(a.checkKey)
 }
 
-// RevokeKey requests that a key stop working for good.
+// RevokeKey requests the end of a key.
 func (a *Changes) RevokeKey(ctx context.Context, by By, id, tenantID, keyID, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRevokeKey, id, Values{FieldTenant: tenantID, "key": keyID}, reason)
 }
@@ -324,7 +324,7 @@ func (a *Changes) lookSetKey(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: k, Light: lower || t.Mode == tenant.Test}, nil
 }
 
-// dailyText writes the daily limit of a key for people.
+// dailyText formats the daily limit of a key for people.
 func dailyText(asset ledger.Asset, daily money.Pesewas) string {
 	if daily == 0 {
 		return "all that is there"

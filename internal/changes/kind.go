@@ -63,17 +63,18 @@ type Deps struct {
 // Changes makes, approves and applies requests. It is safe for concurrent use.
 type Changes struct {
 	Deps
-	kinds map[string]Kind // by the names under which they are stored
+	kinds map[string]Kind // kinds by their stored names
 }
 
 // Finish ends a request in the transaction that applies it. changes are the changed values as people read them.
-// secret is shown once, such as the text of a key: to the requester and, if there is one, to the approver.
+// secret, such as the text of a key, is shown once to the requester and, if there is an approver, once to the
+// approver.
 type Finish func(tx *db.Tx, changes []audit.Change, secret ...string) error
 
 // Kind is one kind of change: how it is requested, who requests and approves it, and how it is applied. Another package passes kinds of
 // its own to New.
 type Kind struct {
-	Name  string // under which it is stored; it never changes
+	Name  string // stored name of the kind; never changes
 	Title string // a noun, such as "Deposit to a wallet"
 	Rule
 	Fields []Field
@@ -98,22 +99,22 @@ type Kind struct {
 // Order is a request of a change by the values of its fields.
 type Order struct {
 	By     By
-	ID     string // that of the form
+	ID     string // id of the form
 	Values Values
 	Reason string
 }
 
 // Draft is a change that may be requested.
 type Draft struct {
-	Kind     string // empty: the kind that was ordered
-	Tenant   string // whom it concerns; empty: the installation
+	Kind     string // empty: the kind in the order
+	Tenant   string // tenant that the change concerns; empty: the installation
 	Sentence string // the payload for people
 	Amount   money.Pesewas
 	Payload  any
 	Barred   []string // ids of the people, in addition to the requester, who may not approve it
-	Light    bool     // needs no approver unless a line of the policy asks for one
-	Again    *Request // the request that the same form made before
-	Reason   string   // in the place of one that the requester did not give
+	Light    bool     // needs no approver unless a line of the policy requires one
+	Again    *Request // request that the same form has already made
+	Reason   string   // reason if the requester gave none
 	// Accept accepts the subject of the request in a transaction of its domain and returns the subject's id, which
 	// becomes the request's id. That transaction stores the request with the function that plan returns. If Accept is
 	// nil, the subject exists already or Apply makes it.
@@ -122,8 +123,8 @@ type Draft struct {
 	// the values for the audit log if the request needs no approver.
 	Facts   []Fact
 	Changes []audit.Change
-	// Begin runs in the transaction that stores the request and changes the request's subject. It has at most one
-	// function.
+	// Begin runs in the transaction that stores the request, and changes the request's subject. It has at most
+	// one function.
 	Begin []func(tx *db.Tx) error
 }
 

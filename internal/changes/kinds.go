@@ -35,7 +35,7 @@ func (a *Changes) own() []Kind {
 	}, a.exceptionKinds(), a.bankKinds(), a.transitKinds(), a.closingKinds(), a.settingsKinds(), a.catalogueKinds(), a.incomingKinds())
 }
 
-// Forms are the kinds of this package that makola change requests, in the order of their names.
+// Forms returns the kinds of this package that makola change can request, ordered by name.
 func Forms() (list []Form) {
 	for _, k := range new(Changes).own() {
 		if k.Instead == "" {
@@ -46,7 +46,7 @@ func Forms() (list []Form) {
 	return list
 }
 
-// FormOf returns the form of a kind that makola change requests, and whether there is such a kind.
+// FormOf returns the form of a kind that makola change can request, and whether there is such a kind.
 func FormOf(kind string) (Form, bool) {
 	list := Forms()
 	at := slices.IndexFunc(list, func(f Form) bool { return f.Kind == kind })

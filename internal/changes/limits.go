@@ -20,9 +20,9 @@ const (
 		ORDER BY id LIMIT 1`
 )
 
-// limit refuses, in tx, another request of a person who has too many waiting. key names the request.
+// limit refuses, in tx, a further request of a person with too many waiting requests. key names the request.
 func (s *Store) limit(tx *db.Tx, a Request, key string) error {
-	if _, err := s.people.Take(tx, requests, a.Requester, key, audit.Entry{}); err != nil { // it locks the person, so that requests come one by one
+	if _, err := s.people.Take(tx, requests, a.Requester, key, audit.Entry{}); err != nil { // locks the person, so that concurrent requests are counted one by one
 		return err
 	}
 	open := 0
@@ -33,7 +33,8 @@ func (s *Store) limit(tx *db.Tx, a Request, key string) error {
 	return err
 }
 
-// twin finds a waiting request of the same person for the same change, with the same reason and number of approvals.
+// twin finds a waiting request of the same person for the same change, with the same reason and the same number of
+// required approvals.
 func (s *Store) twin(tx *db.Tx, a Request) (twin Request, found bool, err error) {
 	id := ""
 	if found, err = tx.One(findTwin, []any{a.Requester, a.Kind, a.Tenant, a.Place, string(a.Payload), a.Reason, a.Needs, s.clock.Now()}, &id); err != nil || !found {

@@ -28,8 +28,8 @@ const KindRefund = "payment.refund"
 // only. Higher amounts come first.
 type Line struct {
 	Kind      string
-	Tenant    string // empty: at every tenant
-	Own       bool   // for the requests of the tenant's own people, instead of those of the installation about it
+	Tenant    string // empty: for every tenant
+	Own       bool   // for requests of the tenant's own people, not for requests of the installation about the tenant
 	From      money.Pesewas
 	Approvers int
 }
@@ -67,7 +67,7 @@ func (l Line) place() string {
 	return roles.Installation
 }
 
-// ownKind is a kind of requests of a tenant's own people.
+// ownKind is a tenant and a kind of requests of the tenant's own people.
 type ownKind struct{ kind, tenant string }
 
 // The limits of the cache of tenants' own lines: their age, and the number of kinds and tenants.

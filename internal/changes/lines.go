@@ -107,15 +107,15 @@ func (s *Store) needs(tx *db.Tx, rule Rule, a Request) (int, error) {
 }
 
 // decide returns how many approvers a request needs at a place with these holders, and how many others may approve it.
-// The policy decides; without a line, production needs one approver if somebody else may approve. A request of an API
-// key needs none without a line.
+// The policy decides. Without a line, a request in production needs one approver if another person may approve. A
+// request of an API key then needs none.
 func (s *Store) decide(tx *db.Tx, holders []identity.Holder, rule Rule, a Request) (n, there int, err error) {
 	there, line := s.others(holders, a, rule), selectLine
 	if a.Place != roles.Installation {
 		line = selectOwnLine
 	}
 	found, err := tx.One(line, []any{a.Kind, a.Tenant, int64(a.Amount)}, &n)
-	if largest := a.largestPayout(); err == nil && largest > 0 { // the stricter of its own line and of that of its largest payout
+	if largest := a.largestPayout(); err == nil && largest > 0 { // the stricter of its own line and the line of its largest payout
 		each, also := 0, false
 		also, err = tx.One(line, []any{KindSendPayout, a.Tenant, int64(largest)}, &each)
 		found, n = found || also, max(n, each)

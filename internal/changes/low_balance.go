@@ -23,7 +23,7 @@ type lowBalance struct {
 	After  money.Pesewas `json:"after"`
 }
 
-// lowBalanceKind is light: it moves no money.
+// lowBalanceKind needs no approver, because it moves no money.
 func (a *Changes) lowBalanceKind() Kind {
 	apply := func(tx *db.Tx, _ Request, p lowBalance) ([]audit.Change, error) {
 		before, after, err := a.Tenants.Set(tx, p.Tenant, tenant.Change{LowBalance: &p.After})

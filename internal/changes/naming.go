@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// namesRead bounds how many accounts are compared with a name, namesAtOnce how many are read at once.
+	// namesRead is the maximum number of accounts that are compared with a name. namesAtOnce is the number
+	// that is read at once.
 	namesRead   = 20_000
 	namesAtOnce = 500
-	// nearShown is how many accounts with a similar name a warning lists.
+	// nearShown is the maximum number of similar names in a warning.
 	nearShown = 3
 )
 
@@ -90,7 +91,7 @@ func shortID(id string) string {
 }
 
 // titled names an account for the sentence of a request at a place. At the installation, a name that people may
-// confuse with another gets the end of the account's id. An account's own people learn nothing about other accounts.
+// confuse with another gets the end of the account's id. An account's own people see nothing about other accounts.
 func (a *Changes) titled(ctx context.Context, place string, t tenant.Tenant) (string, error) {
 	if place != roles.Installation {
 		return fmt.Sprintf("%s (%s)", t.Name, t.Mode), nil
@@ -121,7 +122,7 @@ func (a *Changes) accountFacts(ctx context.Context, r Request) ([]Fact, error) {
 		return nil, nil
 	}
 	t, err := a.Tenants.Get(ctx, r.Tenant)
-	if problem.Is(err, problem.NotFound) { // it is to be made
+	if problem.Is(err, problem.NotFound) { // the account does not exist yet
 		return nil, nil
 	}
 	if err != nil {
@@ -135,8 +136,8 @@ func (a *Changes) accountFacts(ctx context.Context, r Request) ([]Fact, error) {
 // worth formats an amount of a payment for people.
 func worth(p book.Payment, amount money.Pesewas) string { return p.Money().Text(int64(amount)) }
 
-// masked formats the payee of a payout for a sentence whose readers may not see whole numbers. The page of the
-// payment shows the number to people who may see it.
+// masked formats the payee of a payout for a sentence. Its readers may not see complete numbers. The page of
+// the payment shows the number to people who may see it.
 func masked(pay book.Payment) string {
 	if pay.BankID == "" {
 		return pay.Channel + " " + pay.MSISDN().Masked()

@@ -61,8 +61,7 @@ func onPayment[P any](name, title string, apply func(ctx context.Context, reques
 		if err != nil {
 			return err
 		}
-		// A group commit returns to a caller that leaves before its batch ends, and would continue with the caller's
-		// values.
+		// copies: a group commit may still use these values after this function has returned
 		return apply(context.WithoutCancel(ctx), *request, p, finish)
 	}}
 }
@@ -88,8 +87,8 @@ func (a *Changes) draftPayment(ctx context.Context, p book.Payment, sentence str
 	return d, nil
 }
 
-// sent finds the request that a form has made before. After such a request the payment may differ from the form, so
-// sent runs before that comparison.
+// sent finds the request that a form has already made. It runs before the payment is compared with the form,
+// because that request may have changed the payment.
 func sent[P comparable](ctx context.Context, a *Changes, o Order, kind string, same func(P) bool) (Request, bool) {
 	request, err := a.Get(ctx, o.By.Place, o.ID)
 	var p P
@@ -115,26 +114,27 @@ func (a *Changes) WaitingAbout(ctx context.Context, p book.Payment) (about []Req
 // statement has none. They are used only for a payment that succeeded.
 type Statement struct {
 	Paid            bool
-	Fee, Commission *money.Pesewas // taken by the provider for itself, and given to us
+	Fee, Commission *money.Pesewas // provider's fee, and our commission
 }
 
 // resolution is the payload as the requester saw it.
 type resolution struct {
 	Payment    seen          `json:"payment"`
 	Paid       bool          `json:"paid"`
-	Costs      bool          `json:"costs"` // the two below are known
+	Costs      bool          `json:"costs"` // the two amounts below are known
 	Fee        money.Pesewas `json:"fee"`
 	Commission money.Pesewas `json:"commission"`
 }
 
-// asks reports whether two resolutions request the same change, whatever their requesters saw.
+// asks reports whether two resolutions request the same change. It ignores the state that their requesters
+// saw.
 func (r resolution) asks(o resolution) bool {
 	r.Payment, o.Payment = seen{ID: r.Payment.ID}, seen{ID: o.Payment.ID}
 	return r == o
 }
 
-// Resolve requests that an open payment end according to its provider's statement. id is the id of the form. payment
-// is our id or the provider's reference.
+// Resolve requests the end of an open payment according to its provider's statement. id is the id of the form.
+// payment is our id or the provider's reference.
 func (a *Changes) Resolve(ctx context.Context, by By, id, payment string, s Statement, reason string) (Request, error) {
 	v := Values{"payment": payment, "ending": endingOf(s.Paid)}
 	for name, n := range map[string]*money.Pesewas{"provider_fee": s.Fee, "commission": s.Commission} {
@@ -274,10 +274,11 @@ func (a *Changes) contradictKind() Kind {
 	}).by(a.lookContradict, paymentField, endingField).showing(a.checkPayment)
 }
 
-// Side receives the amount that a contradicted payment left in suspense, or pays the amount that is missing there.
+// Side is the party that receives the amount of a contradicted payment in suspense, or pays the missing amount.
 type Side string
 
-// The sides. With Provider the payment gets the provider's last status again, and the amount returns to the float.
+// The sides. Provider means that the provider has returned to its first status. The amount then goes back to the
+// float.
 const (
 	Customer Side = "customer"
 	House    Side = "house"
@@ -397,7 +398,7 @@ func (a *Changes) checkPayment(ctx context.Context, r Request) ([]Fact, error) {
 	return list, nil
 }
 
-// paymentFacts returns facts about a payment without a whole number or a name.
+// paymentFacts returns facts about a payment, without complete numbers or names.
 func paymentFacts(p book.Payment) []Fact {
 	list := []Fact{{Name: "Payment", Value: fmt.Sprintf("%s, reference %s", p.Kind, reference(p)), Of: ofPayment(p.ID)},
 		{Name: "Amount", Value: worth(p, p.Amount)}, {Name: "Charges", Value: worth(p, p.Charges)}, {Name: "Number", Value: masked(p)},

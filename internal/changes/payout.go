@@ -25,7 +25,7 @@ type heldPayout struct {
 	Tenant    string        `json:"tenant"`
 	Amount    money.Pesewas `json:"pesewas"`
 	Charges   money.Pesewas `json:"charges"`
-	Payee     string        `json:"payee"` // a digest over channel, bank, account and name: requests hold no whole numbers
+	Payee     string        `json:"payee"` // digest of channel, bank, account and name, because requests contain no complete numbers
 	Reference string        `json:"reference"`
 	Key       string        `json:"key"`
 }
@@ -62,7 +62,7 @@ func (a *Changes) HoldPayout(ctx context.Context, by payments.Requester, pay boo
 // payoutRequest returns the request of a payout without its requester. It has the payment's id and no name. The page of
 // the payment shows the name to people with the permission, and an erasure removes it there.
 func payoutRequest(pay book.Payment) Request {
-	payload, _ := json.Marshal(heldOf(pay)) // texts and numbers never fail
+	payload, _ := json.Marshal(heldOf(pay)) // texts and numbers can always be marshalled
 	return Request{ID: pay.ID, Kind: KindSendPayout, Tenant: pay.Tenant, Place: pay.Tenant, Amount: pay.Amount, Payload: payload,
 		Sentence: fmt.Sprintf("Send %s to %s, with a fee of %s", worth(pay, pay.Amount), masked(pay), worth(pay, pay.Charges))}
 }
@@ -70,7 +70,7 @@ func payoutRequest(pay book.Payment) Request {
 // sameAgain is the time within which an earlier payout of the same amount to the same number causes a warning.
 const sameAgain = 30 * time.Minute
 
-// payeeLooks is how many earlier payouts to a payee are read.
+// payeeLooks is the number of earlier payouts to a payee that are read.
 const payeeLooks = 20
 
 // The names of the facts that are computed again for the approver.
@@ -153,7 +153,7 @@ func (a *Changes) byKey(ctx context.Context, request *Request, id string) error 
 	if k.Member != "" {
 		request.RequesterName += " of " + k.Member
 	}
-	if k.Person == "" { // an older key's text may mean somebody
+	if k.Person == "" { // the text of an older key may name a person
 		request.Member = k.Member
 	}
 	request.Barred, err = a.Access.Holders(ctx, request.Tenant, id)
@@ -169,9 +169,9 @@ func (a *Changes) approvePayout(ctx context.Context, request *Request, finish Fi
 	return a.release(ctx, *request, "payout", func(row book.Payment) bool { return heldOf(row) == p }, finish)
 }
 
-// release releases the payment of a request to be sent if the payment is as it was when it was requested.
+// release allows the payment of a request to be sent, if the payment has not changed since the request.
 func (a *Changes) release(ctx context.Context, request Request, what string, same func(row book.Payment) bool, finish Finish) error {
-	// A group commit returns to a caller that leaves before its batch ends, and would continue with the caller's values.
+	// copies: a group commit may still use these values after this function has returned
 	return a.Payments.Approve(context.WithoutCancel(ctx), request.ID, func(tx *db.Tx, row book.Payment) error {
 		if !same(row) {
 			return errChanged("The " + what)
@@ -183,7 +183,7 @@ func (a *Changes) release(ctx context.Context, request Request, what string, sam
 	})
 }
 
-// keyStands refuses the request of a key that has been revoked since.
+// keyStands refuses the request of a key that has been revoked in the meantime.
 func (a *Changes) keyStands(tx *db.Tx, request Request) error {
 	if request.Key == "" {
 		return nil
@@ -196,7 +196,7 @@ func (a *Changes) keyStands(tx *db.Tx, request Request) error {
 }
 
 // disapprovePayout releases the hold of a payout and ends the request in one transaction. A recovery may have found
-// the payout at a provider: it then no longer waits and is left as it is.
+// the payout at a provider. Then it no longer waits, and disapprovePayout does not change it.
 func (a *Changes) disapprovePayout(ctx context.Context, request Request, end func(*db.Tx) error) error {
 	err := a.Payments.Disapprove(context.WithoutCancel(ctx), request.ID, end)
 	if err != nil && problem.From(err).Code == payments.CodeNotWaiting {

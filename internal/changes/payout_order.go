@@ -24,7 +24,7 @@ import (
 // ToBank is the prefix of the field channel for a payout to a bank account. The bank's ID follows.
 const ToBank = "bank:"
 
-// Yes is the value of a field that is set or absent.
+// Yes is the value of a field that is either set or absent.
 const Yes = "yes"
 
 // payoutFields are the fields of a payout by a page. The last three carry values that the page showed before.
@@ -49,8 +49,8 @@ func (a *Changes) payoutKind() Kind {
 type PayoutOrder struct {
 	Payout     payments.Payout
 	Fee        money.Pesewas
-	Expected   string // name of the payee, as the person expected it
-	Registered string // name of the payee, as the provider has it
+	Expected   string // name of the payee that the person expects
+	Registered string // registered name of the payee at the provider
 	Unnamed    bool   // no provider returned the name
 }
 
@@ -66,7 +66,7 @@ func (o PayoutOrder) payment(t tenant.Tenant) book.Payment {
 		Reference: o.Payout.Reference}
 }
 
-// Stored returns channel and number of a payout as its row has them.
+// Stored returns the channel and the number of a payout in the form in which its row stores them.
 func (o PayoutOrder) Stored() (channel, account string) {
 	if o.Payout.BankID != "" {
 		return book.ChannelBank, o.Payout.AccountNumber
@@ -208,7 +208,7 @@ func (a *Changes) lookPayout(ctx context.Context, o Order) (Draft, error) {
 		Accept: func(ctx context.Context, plan Plan) (string, error) { return a.acceptPayout(ctx, o, order, plan) }}, err
 }
 
-// acceptWithin bounds the acceptance of a payout, which goes on when the browser disconnects.
+// acceptWithin is the time limit of an acceptance, which continues if the browser disconnects.
 const acceptWithin = 30 * time.Second
 
 // acceptPayout accepts the payout of an order and submits it unless it waits for approval.
@@ -239,7 +239,8 @@ func (o Order) caller() (idempotency.Caller, error) {
 	return idempotency.Caller{Tenant: o.By.Place, IdempotencyKey: formKey(o.ID), BodyHash: hex.EncodeToString(sum[:16])}, err
 }
 
-// pending returns how long the payment of a request waits, and the function that stores the request with it.
+// pending returns how long the payment of a request waits for approval, and the function that stores the
+// request with the payment.
 func (p Plan) pending(ctx context.Context, r Request) (*payments.PendingApproval, error) {
 	r, write, err := p(ctx, r)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 // person is the payload of a change of a person as the requester saw it. Its members and their order are hashed.
 type person struct {
 	Email  string     `json:"email"`
-	Name   string     `json:"name,omitempty"` // of one who is invited
+	Name   string     `json:"name,omitempty"` // name of an invited person
 	Tenant string     `json:"tenant"`         // empty: the installation
 	Role   roles.Role `json:"role,omitempty"`
 	Before roles.Role `json:"before,omitempty"`
@@ -40,9 +40,9 @@ var (
 
 var peopleRule = Rule{Make: roles.ChangePeople, Check: roles.ApprovePeople}
 
-// mayGive refuses, in the transaction that applies a request, roles that its requester may not give or take. The
-// requester needs each permission of such a role at that place. A person who may create people of the installation may
-// give every role of a tenant.
+// mayGive refuses roles that the requester may not give or take. It runs in the transaction that applies the request.
+// The requester needs each permission of the role at that place. A person who may create people of the installation
+// may give every role of a tenant.
 func (a *Changes) mayGive(tx *db.Tx, request Request, all ...identity.Membership) error {
 	if request.byMachine() {
 		return nil
@@ -147,8 +147,8 @@ func (a *Changes) invitation(ctx context.Context, _ person) (identity.Invitation
 	return by, err
 }
 
-// from completes an invitation: it sets the requester, and whether one person gets both link and code because nobody
-// had to approve.
+// from completes an invitation. It sets the requester and, if nobody had to approve, the person who gets both link
+// and code.
 func from(request Request, by identity.Invitation) identity.Invitation {
 	by.By = request.RequesterName
 	switch {
@@ -182,7 +182,7 @@ func (a *Changes) inviteKind() Kind {
 			return nil, nil, err
 		}
 		made, invited, err := a.People.Invite(tx, from(request, by), p.Email, p.Name, m)
-		if err == nil && invited { // whoever has the link is all that the person is
+		if err == nil && invited { // whoever has the link can become the person
 			err = a.mayGive(tx, request, all...)
 		}
 		var secret []string
@@ -199,7 +199,7 @@ func (a *Changes) SetRole(ctx context.Context, by By, id, email string, m identi
 	return a.Do(ctx, by, KindRole, id, Values{"email": email, FieldTenant: m.Tenant, "role": role(m.Role), "before": role(before)}, reason)
 }
 
-// roleOf parses a role as formatted by role.
+// roleOf parses the result of role.
 func roleOf(text string) roles.Role {
 	if text == role("") {
 		return ""
@@ -229,17 +229,17 @@ func (a *Changes) roleKind() Kind {
 		Field{Name: "before", Label: "Role now", Hint: "Write none where there is no role. A role that was changed meanwhile is left alone.", Max: 20, Required: true}).showing(a.checkPerson)
 }
 
-// Disable requests that a person lose all access at once.
+// Disable requests that a person loses all access at once.
 func (a *Changes) Disable(ctx context.Context, by By, id, email, reason string) (Request, error) {
 	return a.Do(ctx, by, KindDisable, id, Values{"email": email}, reason)
 }
 
-// Enable requests that a disabled person get access again.
+// Enable requests that a disabled person gets access again.
 func (a *Changes) Enable(ctx context.Context, by By, id, email, reason string) (Request, error) {
 	return a.Do(ctx, by, KindEnable, id, Values{"email": email}, reason)
 }
 
-// HasLink reports whether a request makes a link for a person. The link works only with a code.
+// HasLink reports whether a request makes a link for a person, which works only with a code.
 func HasLink(r Request) bool { return r.Kind == KindInvite || r.Kind == KindReset }
 
 // Reset requests the removal of a person's password, second factor and recovery codes. The Secret of the applied
@@ -255,7 +255,8 @@ func (a *Changes) lookWhole(sentence string) func(ctx context.Context, o Order) 
 	}
 }
 
-// whole finds the person of a change at all places. It refuses one with a role that the requester may not give.
+// whole finds the person of a change at all places. It refuses a person with a role that the requester may not
+// give.
 func (a *Changes) whole(tx *db.Tx, request Request, p person) error {
 	_, all, err := a.other(tx, request, p.Email)
 	if err != nil {
@@ -294,7 +295,7 @@ func (a *Changes) resetKind() Kind {
 	}).by(a.lookWhole("Take password and second factor of %[1]s away and give a link for new ones (%[2]s)"), emailField).showing(a.checkPerson)
 }
 
-// peopleRead is how many people of a place are searched for a person.
+// peopleRead is the maximum number of people of a place among whom a person is searched.
 const peopleRead = 2000
 
 // checkPerson returns the facts about a person and the permissions of a new role. It warns of a similar address.
@@ -303,7 +304,7 @@ func (a *Changes) checkPerson(ctx context.Context, r Request) (list []Fact, err 
 	if err != nil {
 		return nil, err
 	}
-	there, err := a.People.Members(ctx, r.Place, "", peopleRead) // of the place only, so that nobody learns of people elsewhere
+	there, err := a.People.Members(ctx, r.Place, "", peopleRead) // only people of the place, so that nobody sees people of other places
 	if err != nil {
 		return nil, err
 	}
@@ -351,7 +352,7 @@ func personFacts(l identity.Listed, place string) []Fact {
 	return list
 }
 
-// powerful are the permissions that cause a warning when somebody gets them.
+// powerful are the permissions that cause a warning when a person gets them.
 var powerful = []roles.Permission{roles.ChangePeople, roles.ChangePolicy, roles.ChangeMoney, roles.ApproveMoney, roles.ApprovePayouts, roles.RequestPayouts}
 
 // roleFacts shows the permissions that a new role adds and removes.

@@ -55,7 +55,7 @@ func (a *Changes) Kinds(at roles.Site) map[string]string {
 type InForce struct {
 	Kind, Title string
 	ByKey       bool     // an API key requests it
-	Requesters  []string // e-mail addresses of the people for whom it is so; empty: an API key
+	Requesters  []string // e-mail addresses of the people to whom the row applies; empty: an API key
 	From        money.Pesewas
 	Text        string // such as "2 approvers from GHS 500.00"
 	Alone       bool   // nobody else may approve, so the change is applied at once
@@ -76,7 +76,8 @@ func (a *Changes) InForce(ctx context.Context, by By, about string) ([]InForce, 
 	return a.inForce(ctx, by.Place, about, func([]identity.Holder, Rule) []requester { return []requester{{id: by.id(), name: by.name()}} })
 }
 
-// InForceAt is InForce for everybody who may request at a place. People for whom it is the same share a row.
+// InForceAt is InForce for everybody who may make requests at a place. People with the same policy share a
+// row.
 func (a *Changes) InForceAt(ctx context.Context, place, about string) ([]InForce, error) {
 	return a.inForce(ctx, place, about, func(holders []identity.Holder, rule Rule) (list []requester) {
 		for _, h := range holders {
@@ -146,7 +147,7 @@ func (s *Store) inForceOf(tx *db.Tx, holders []identity.Holder, k Kind, r Reques
 	return list, nil
 }
 
-// joined adds the rows of another requester. If a row exists already, it gets the requester's name.
+// joined adds the rows of another requester. If an equal row exists, the requester's name is added to it.
 func joined(rows, of []InForce) []InForce {
 	for _, one := range of {
 		at := slices.IndexFunc(rows, func(r InForce) bool {
@@ -161,7 +162,7 @@ func joined(rows, of []InForce) []InForce {
 	return rows
 }
 
-// amountsOf lists the amounts, from zero on, at which lines about a kind begin.
+// amountsOf lists the amounts at which lines about a kind begin, with zero as the first.
 func amountsOf(lines []Line, kind, place, about string) []money.Pesewas {
 	from := []money.Pesewas{0}
 	for _, l := range lines {
@@ -173,7 +174,7 @@ func amountsOf(lines []Line, kind, place, about string) []money.Pesewas {
 	return slices.Compact(from)
 }
 
-// Approvers returns how many approvals a request needs that a person is about to make at a place.
+// Approvers returns how many approvals a person's next request at a place would need.
 func (a *Changes) Approvers(ctx context.Context, by By, r Request) (n int, err error) {
 	r.Place, r.Requester = by.Place, by.id()
 	err = a.Store.db.Read(ctx, func(tx *db.Tx) error {
@@ -217,7 +218,7 @@ func (a *Changes) lookPolicy(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	// A form that is sent twice would see its own line as the one before.
+	// A form that is sent twice would take its own line for the earlier line.
 	if request, err := a.Store.Get(ctx, o.ID); err == nil && request.Requester == o.By.id() && request.Kind == KindPolicy && request.Reason == strings.TrimSpace(o.Reason) {
 		return Draft{Again: &request}, nil
 	}

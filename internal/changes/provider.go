@@ -24,13 +24,13 @@ type switched struct {
 	Operation string `json:"operation"` // route.Any: all of them
 }
 
-// Pause requests that a provider get no new work of an operation, or of all operations. Payments that were submitted
-// before still settle.
+// Pause requests that a provider gets no new work of an operation, or of all operations. Payments that were
+// submitted before still settle.
 func (a *Changes) Pause(ctx context.Context, by By, id, mode, provider string, op route.Operation, reason string) (Request, error) {
 	return a.Do(ctx, by, KindPause, id, Values{"mode": mode, "provider": provider, "operation": string(op)}, reason)
 }
 
-// Resume requests that a provider get new work again.
+// Resume requests that a provider gets new work again.
 func (a *Changes) Resume(ctx context.Context, by By, id, mode, provider string, op route.Operation, reason string) (Request, error) {
 	return a.Do(ctx, by, KindResume, id, Values{"mode": mode, "provider": provider, "operation": string(op)}, reason)
 }
@@ -39,7 +39,7 @@ func (a *Changes) lookSwitch(on bool) func(ctx context.Context, o Order) (Draft,
 	return func(_ context.Context, o Order) (Draft, error) {
 		mode, provider, op := o.Values["mode"], o.Values["provider"], route.Operation(cmp.Or(o.Values["operation"], string(route.Any)))
 		does := "Resume"
-		if !on { // the pause of a provider that has gone is ended, too: Apply refuses one that is not there
+		if !on { // a pause can be ended even if its provider no longer exists; without a pause Apply refuses
 			if err := a.Routes.CheckSwitch(mode, provider, op); err != nil {
 				return Draft{}, err
 			}
@@ -53,7 +53,7 @@ func (a *Changes) lookSwitch(on bool) func(ctx context.Context, o Order) (Draft,
 	}
 }
 
-// switchKind is light, because a person who sees a provider fail must not wait for a second person.
+// switchKind needs no approver, because a person who sees a provider fail must not wait for a second person.
 func (a *Changes) switchKind(name, title string, on bool) Kind {
 	return written(a, name, title, Rule{Make: roles.SwitchProviders, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, request Request, p switched) ([]audit.Change, error) {
 		change := audit.Change{What: p.Provider + " (" + p.Mode + ") " + p.Operation, Before: "not paused", After: "paused"}

@@ -54,11 +54,11 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request, begin ...
 		}
 		s.insert(tx, made)
 		if made.Needs == 0 {
-			return nil // it is done at once, with an entry of its own
+			return nil // it is applied at once, with a separate audit entry
 		}
 		return s.note(tx, by, made, "act.make", string(Waiting), nil)
 	})
-	if errors.Is(err, db.ErrUnique) { // the same form, at the same moment
+	if errors.Is(err, db.ErrUnique) { // the same form was sent twice at the same moment
 		made, err = s.Get(ctx, a.ID)
 	}
 	if err == nil && !made.same(a) {
@@ -77,7 +77,7 @@ func (s *Store) AtOnce(by By, a Request) Request {
 }
 
 // Planned completes a request that is stored by the transaction of its domain. It refuses a request that too few
-// people may approve. The request's Needs is 0 if it needs no approver.
+// people may approve. If no approver is needed, Needs is 0.
 func (s *Store) Planned(ctx context.Context, rule Rule, a Request) (Request, error) {
 	if a.Key != "" && !rule.ByKey {
 		return Request{}, problem.New(problem.Forbidden, "person_needed", "An API key cannot request this: a person must")

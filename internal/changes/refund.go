@@ -37,7 +37,7 @@ func heldRefundOf(p book.Payment) heldRefund { return heldRefund{heldOf(p), p.Re
 
 // refundRequest returns the request of a refund without its requester. It has the refund's id and no name.
 func refundRequest(of, refund book.Payment) Request {
-	payload, _ := json.Marshal(heldRefundOf(refund)) // texts and numbers never fail
+	payload, _ := json.Marshal(heldRefundOf(refund)) // texts and numbers can always be marshalled
 	return Request{ID: refund.ID, Kind: KindRefund, Tenant: refund.Tenant, Place: refund.Tenant, Amount: refund.Amount, Payload: payload,
 		Sentence: refundSentence(of, refund)}
 }
@@ -133,7 +133,7 @@ func (a *Changes) acceptRefund(ctx context.Context, o Order, of, planned book.Pa
 	return refund.ID, err
 }
 
-// refundLooks is how many earlier refunds of a collection are read.
+// refundLooks is the number of earlier refunds of a collection that are read.
 const refundLooks = 100
 
 // refundFacts returns the facts of a refund for requester and approver. refund has no id before it is accepted.

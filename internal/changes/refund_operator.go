@@ -26,7 +26,7 @@ type operatorRefund struct {
 	Collection string        `json:"collection"` // its id
 	Amount     money.Pesewas `json:"pesewas"`
 	Charges    money.Pesewas `json:"charges"`
-	Refunded   money.Pesewas `json:"refunded"`  // of the collection before
+	Refunded   money.Pesewas `json:"refunded"`  // refunded amount of the collection before
 	Reference  string        `json:"reference"` // of the refund
 }
 

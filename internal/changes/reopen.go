@@ -33,7 +33,7 @@ func (a *Changes) lookReopen(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: reopened{t.ID, prefix}}, nil
 }
 
-// reopenKind is light, because a range with further suspicious traffic closes again by itself.
+// reopenKind needs no approver, because a range with further suspicious traffic closes again by itself.
 func (a *Changes) reopenKind() Kind {
 	return written(a, KindReopen, "Reopening of a number range", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p reopened) ([]audit.Change, error) {
 		was, err := a.Messaging.Codes.ReopenRange(tx, p.Tenant, p.Range)

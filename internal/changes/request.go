@@ -23,52 +23,52 @@ const Lasts = 24 * time.Hour
 // State is the state of a request. Its values are stored.
 type State string
 
-// The states. Every one but Waiting is final.
+// The states. Every state except Waiting is final.
 const (
 	Waiting   State = "waiting"
 	Done      State = "done"
 	Rejected  State = "rejected"
 	Withdrawn State = "withdrawn" // by its requester
 	Expired   State = "expired"
-	Failed    State = "failed" // its subject refused it
+	Failed    State = "failed" // its subject refused the change
 )
 
 // Request is a change request.
 type Request struct {
-	ID            string // that of the form: a form that is sent twice makes one act
+	ID            string // id of the form: a form that is sent twice makes one act
 	Kind          string // such as "wallet.fund"
-	Tenant        string // whom it concerns; empty: the installation
-	Place         string // whose people make and check it: a tenant's id, or identity.Installation
+	Tenant        string // tenant that the change concerns; empty: the installation
+	Place         string // place whose people request and approve it: a tenant's id, or identity.Installation
 	Payload       json.RawMessage
 	Sentence      string // the payload for people
 	Reason        string
-	Requester     string   // the id of a person; of the one who made the Key where a key asked, and empty where that is not known
-	RequesterName string   // e-mail address, or the name of the key
-	Key           string   // the id of the API key that asked; empty: a person did
-	Member        string   // the free text of an older key: a person whom it may name does not check
-	Barred        []string // the ids of further people who may not approve: whoever created or rotated the Key, and its member
-	Origin        string   // the address that the requester came from
+	Requester     string   // id of the person who requested, or who made the requesting Key; empty if that person is not known
+	RequesterName string   // e-mail address of the requester, or name of the key
+	Key           string   // id of the API key that requested; empty: a person requested
+	Member        string   // free text of an older key: a person whom it may name cannot approve
+	Barred        []string // ids of further people who may not approve: the people who created or rotated the Key, and its member
+	Origin        string   // address of the requester
 	Digest        string
-	Amount        money.Pesewas // the money that it moves; 0: none
+	Amount        money.Pesewas // amount that the change moves; 0: none
 	Needs         int           // approvers
 	State         State
 	MadeAt        time.Time
 	ExpiresAt     time.Time
 	EndedAt       time.Time // zero: it waits
-	Note          string    // why it was rejected, or failed
+	Note          string    // reason of the rejection or failure
 	Checks        []Check
-	// Refused is the reason of a refusal by the subject just now. It is never stored, but the same reason may be
-	// stored in Note.
+	// Refused is the reason if the subject refused the change in this call. It is not stored, but Note may have
+	// the same reason.
 	Refused *problem.Error
 	// Secret is shown once to the requester, and Code once to the approver. They are set when the requester has just
-	// applied the request alone, and are never stored here.
+	// applied the request without an approver. They are never stored here.
 	Secret, Code string
 	// Facts are the facts that the requester saw.
 	Facts Facts
 	// Actor is the person who applies the request. Shown is the content of the approver's page. Both are set for
 	// Apply and Finish only.
 	Actor, Shown string
-	// Made is the id of an object that the change just created, such as the payment of a transfer.
+	// Made is the id of an object that the change has created, such as the payment of a transfer.
 	Made string
 }
 
@@ -76,7 +76,7 @@ type Request struct {
 type Check struct {
 	Person, Name string
 	At           time.Time
-	Note         string // a remark for others: who invited the approver, and what the approver shares with the requester
+	Note         string // remark for others: who invited the approver, and whether approver and requester share a network or browser
 	// Lapsed marks an approval that no longer counts: its author lost the permission, was reset, or got the role
 	// after the request was made. Counted sets Lapsed while the request waits.
 	Lapsed bool
@@ -120,7 +120,7 @@ type By struct {
 	// person.
 	Machine string
 	Origin  string // an IP address, or the machine
-	Place   string // where they do it: a tenant's id, or identity.Installation
+	Place   string // place of the request or decision: a tenant's id, or identity.Installation
 }
 
 // id returns the id under which the requester is stored.
@@ -156,7 +156,7 @@ func (a Request) person() string {
 // none.
 func (a Request) reference() string {
 	var p struct{ Reference string }
-	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has none
+	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has no such value
 	return p.Reference
 }
 
@@ -167,14 +167,14 @@ func (a Request) largestPayout() money.Pesewas {
 		return a.Amount
 	}
 	var p struct{ Largest money.Pesewas }
-	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has none
+	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has no such value
 	return p.Largest
 }
 
 // About returns the e-mail address of the person whom a request changes; is is false for a request of another kind.
 func About(a Request) (email string, is bool) {
 	var p struct{ Email string }
-	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has none
+	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has no such value
 	return p.Email, strings.HasPrefix(a.Kind, "people.") && p.Email != ""
 }
 
@@ -185,7 +185,7 @@ func (a Request) byMachine() bool { return a.Requester == identity.Machine }
 func (a Request) digest() string {
 	sum := sha256.New()
 	members := []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Requester, a.RequesterName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)}
-	if a.Place != roles.Installation { // requests of the installation are hashed as by the release before
+	if a.Place != roles.Installation { // requests of the installation are hashed as in the previous release
 		members[0] = "makola act 2"
 		members = append(members, a.Place)
 	}
@@ -210,7 +210,7 @@ func (a Request) digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// same reports whether two requests are for the same change, whenever they were made.
+// same reports whether two requests are for the same change. It ignores their times.
 func (a Request) same(b Request) bool {
 	return a.Kind == b.Kind && a.Tenant == b.Tenant && a.Place == b.Place && string(a.Payload) == string(b.Payload) && a.Reason == b.Reason && a.Requester == b.Requester
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Review is a request with everything that an approver should see of it.
+// Review is a request with all facts that an approver should see.
 type Review struct {
 	Request
-	Now     Facts          // computed for this page; without any where the request does not wait
-	Refused *problem.Error // why it could not be applied now, if Check finds a reason
-	Shown   string         // what Approve takes: the digest of the request and of Now
+	Now     Facts          // facts computed for this page; empty unless the request waits
+	Refused *problem.Error // reason why the request cannot be applied now, if Check finds one
+	Shown   string         // argument of Approve: the digest of the request and of Now
 }
 
-// Missing lists the facts that the requester saw and that are no longer found.
+// Missing lists the requester's facts that Check no longer finds.
 func (r Review) Missing() (list []Fact) {
 	for _, one := range r.Facts.List {
 		if !r.Now.has(one) {

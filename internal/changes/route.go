@@ -22,17 +22,17 @@ type routed struct {
 	Mode      string `json:"mode"`
 	Operation string `json:"operation"`
 	Channel   string `json:"channel"`
-	Providers string `json:"providers"` // best first, with spaces between; empty: it is not served
+	Providers string `json:"providers"` // names, best first, separated by spaces; empty: the operation is not served
 	Drop      bool   `json:"drop"`      // the route goes
 	Was       string `json:"was"`       // where it led
-	There     bool   `json:"there"`     // there was such a route
+	There     bool   `json:"there"`     // such a route existed
 }
 
 func (p routed) route(actor string) route.Route {
 	return route.Route{Tenant: p.Tenant, Mode: p.Mode, Operation: route.Operation(p.Operation), Channel: p.Channel, Providers: strings.Fields(p.Providers), Actor: actor}
 }
 
-// SetRoute requests that an operation use the providers of a route, the best first.
+// SetRoute requests the providers of an operation, best first.
 func (a *Changes) SetRoute(ctx context.Context, by By, id string, r route.Route, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRoute, id, routeValues(r, "no"), reason)
 }
@@ -73,7 +73,7 @@ func (a *Changes) lookRoute(ctx context.Context, o Order) (Draft, error) {
 				return Draft{}, err
 			}
 			d.Tenant = t.ID
-		case p.Drop && problem.Is(err, problem.NotFound): // the route of an account that is gone
+		case p.Drop && problem.Is(err, problem.NotFound): // the route may belong to an account that no longer exists
 			whose = r.Tenant
 		default:
 			return Draft{}, err
@@ -150,7 +150,7 @@ func (a *Changes) checkRoute(ctx context.Context, r Request) ([]Fact, error) {
 	return list, err
 }
 
-// switchWarnings returns warnings of a provider that is paused or off for an operation.
+// switchWarnings returns warnings about a provider that is paused or failing for an operation.
 func switchWarnings(states []route.Status, name, mode string, op route.Operation) (list []Fact) {
 	for _, s := range states {
 		switch {

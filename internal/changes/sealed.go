@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The lifetimes of a secret: for its requester to fetch it, and for the session that was shown it to fetch it again.
+// The lifetimes of a secret: until its requester fetches it, and in which the same session can fetch it again.
 const (
 	SecretLasts = 24 * time.Hour
 	shownAgain  = time.Minute
@@ -27,8 +27,8 @@ const (
 // Part is one of the secrets that a request makes.
 type Part string
 
-// The parts. The requester is shown the first, such as a link. The code that the link needs is shown to an approver, or
-// to the requester if nobody had to approve.
+// The parts. The requester sees the first part, such as a link. An approver sees the code that the link needs, or the
+// requester if nobody had to approve.
 const (
 	Secret Part = ""
 	Code   Part = ".code"
@@ -37,7 +37,7 @@ const (
 // Of returns the id under which a part of a request's secrets is stored and sealed.
 func (p Part) Of(a Request) string { return a.ID + string(p) }
 
-// For reports whether a person may be shown the part of a request.
+// For reports whether a person may see the part of a request.
 func (p Part) For(a Request, person string) bool {
 	if p == Code && a.Needs > 0 {
 		return slices.ContainsFunc(a.Checks, func(c Check) bool { return c.Person == person })
@@ -68,8 +68,8 @@ func (s *Store) Kept(ctx context.Context, a Request, p Part, person string) (fou
 	return found, err
 }
 
-// Reveal returns a part of a request's secrets to the person for whom it was kept, who must still have the permission to
-// request or approve, and records that it was shown.
+// Reveal returns a part of a request's secrets to the person for whom it was kept, and records that it was shown. The
+// person must still have the permission to request or approve.
 func (s *Store) Reveal(ctx context.Context, by By, rule Rule, p Part, seen Request) (sealed []byte, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		a, err := s.read(tx, lockRequest, seen.ID)
@@ -109,7 +109,7 @@ func (s *Store) Reveal(ctx context.Context, by By, rule Rule, p Part, seen Reque
 	return sealed, err
 }
 
-// Forget removes secrets that were shown or that waited for too long.
+// Forget removes secrets that were shown, and secrets that waited for too long.
 func (s *Store) Forget(ctx context.Context) error {
 	now := s.clock.Now()
 	return s.db.Write(ctx, func(tx *db.Tx) error {

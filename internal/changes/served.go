@@ -29,8 +29,8 @@ func (a *Changes) LeftToServers() jobs.Handler {
 	}}
 }
 
-// applyLeft applies a request that a command left, and ends one that its subject refuses for good. done is false if this server does
-// not know the kind.
+// applyLeft applies a request that a command left to a server. If the subject refuses it for good, applyLeft ends the request. done
+// is false if this server does not know the kind.
 func (a *Changes) applyLeft(ctx context.Context, id string) (done bool, err error) {
 	r, err := a.Store.Get(ctx, id)
 	if err != nil {
@@ -55,8 +55,8 @@ func (a *Changes) applyLeft(ctx context.Context, id string) (done bool, err erro
 	return true, a.Store.Write(ctx, func(tx *db.Tx) error { return a.Store.failLeft(tx, by, r, refused.Message) })
 }
 
-// failLeft ends a request in tx that a command left to a server and that its subject refused. It leaves a request that has
-// ended as it is.
+// failLeft ends a request in tx that a command left to a server and that its subject refused. It does not change a request
+// that has ended.
 func (s *Store) failLeft(tx *db.Tx, by By, seen Request, why string) error {
 	r, err := s.waiting(tx, by, seen)
 	if problem.Is(err, problem.Duplicate) || problem.Is(err, problem.Gone) {

@@ -18,7 +18,7 @@ const (
 	KindEndByLine = "statement.settle"
 )
 
-// pairing is the match that the requester asked for. The digest covers its members in this order: they never change.
+// pairing is the requested match. The digest covers its members in this order, so they never change.
 type pairing struct {
 	Exception string        `json:"exception"`
 	Digest    string        `json:"digest"`
@@ -73,14 +73,13 @@ func (a *Changes) checkPair(ctx context.Context, r Request) ([]Fact, error) {
 	return list, err
 }
 
-// settlement is the end of a payment that the requester asked for. The digest covers its members in this order: they
-// never change.
+// settlement is the requested end of a payment. The digest covers its members in this order, so they never change.
 type settlement struct {
 	Exception  string        `json:"exception"`
 	Digest     string        `json:"digest"`
 	Payment    seen          `json:"payment"`
 	Paid       bool          `json:"paid"`
-	Contradict bool          `json:"contradict"` // an operator's resolution is taken back
+	Contradict bool          `json:"contradict"` // the change reverses an operator's resolution
 	FeeKnown   bool          `json:"fee_known"`
 	Fee        money.Pesewas `json:"fee"`
 }
@@ -89,9 +88,9 @@ func (a *Changes) evidenceKind(rule Rule) Kind {
 	return Kind{Name: KindEndByLine, Title: "End of a payment as a statement has it", Rule: rule, Look: a.lookEndByLine, Check: a.checkEndByLine, Apply: a.endByLine, Fields: []Field{exceptionField}}
 }
 
-// settlementOf interprets an exception as evidence about its payment. A statement is weaker than the provider's
-// answer. It ends an open payment, and it reverses what an operator decided by another statement. It never overrules
-// an outcome that the provider reported.
+// settlementOf interprets an exception as evidence about its payment. A statement can end an open payment, and it
+// can reverse an operator's decision that was based on another statement. It never overrules an outcome that the
+// provider reported.
 func (a *Changes) settlementOf(ctx context.Context, e reconcile.Exception, pay book.Payment) (p settlement, err error) {
 	p = settlement{Exception: e.ID, Payment: seenOf(pay)}
 	if e.Kind != reconcile.StateOff && e.Kind != reconcile.OursOnly || e.Payment == "" {

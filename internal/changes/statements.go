@@ -12,7 +12,7 @@ import (
 )
 
 // The kinds of changes of exceptions. KindWriteOff moves no money. KindBookFee books the part of a provider's fee
-// that exceeds the booked fee. KindSuspend moves differences into suspense, and KindRelease moves them on from there.
+// that exceeds the booked fee. KindSuspend moves differences into suspense, and KindRelease moves them out of it.
 // KindAdopt credits a wallet with an unmatched credit at a provider.
 const (
 	KindWriteOff = "statement.write_off"
@@ -48,8 +48,8 @@ func (a *Changes) checkFeeExceptions(_ context.Context, list []reconcile.Excepti
 	return reconcile.CheckFees(list)
 }
 
-// checkSuspend refuses exceptions that cannot be moved into suspense, and those of a bank account that we do not
-// have.
+// checkSuspend refuses exceptions that cannot be moved into suspense. It also refuses exceptions of a bank
+// account that our books do not have.
 func (a *Changes) checkSuspend(ctx context.Context, list []reconcile.Exception) error {
 	seen := map[string]bool{}
 	for _, e := range list {

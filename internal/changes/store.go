@@ -86,9 +86,9 @@ func (s *Store) read(tx *db.Tx, query, id string) (a Request, err error) {
 type Filter struct {
 	Tenant    string
 	State     State
-	Before    string // only those that are older than this one
-	Place     string // only those of this place; empty: of the installation
-	AllPlaces bool   // those of every place
+	Before    string // only requests older than this one
+	Place     string // only requests of this place; empty: of the installation
+	AllPlaces bool   // requests of every place
 	Limit     int
 }
 
@@ -165,7 +165,7 @@ func (s *Store) Allow(tx *db.Tx, by By, p roles.Permission) error {
 	if err != nil {
 		return err
 	}
-	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
+	if err := s.people.InForce(tx, by.Visitor); err != nil { // after the lock, so that no reset can happen in between
 		return err
 	}
 	return s.allowed(who, by.Place, p)
@@ -199,7 +199,7 @@ func (s *Store) note(tx *db.Tx, by By, a Request, action, after string, changes 
 		e.Actor = "makola"
 	}
 	all := changes
-	if by.Machine == "" { // else the request begins and ends with this entry
+	if by.Machine == "" { // otherwise the request begins and ends with this entry
 		all = append(all, audit.Change{What: "act", Before: before, After: after})
 	}
 	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.RequesterName, "digest": a.Digest, "note": a.Note, "changes": all}

@@ -16,18 +16,17 @@ import (
 // Charge is the side of a difference that the provider or bank kept as its charge.
 const Charge Side = "charge"
 
-// releaseSides are the accounts that receive differences from suspense, or pay what is missing there.
+// releaseSides are the accounts that receive differences from suspense, or pay missing amounts.
 var releaseSides = []string{string(Customer), string(House), string(Charge)}
 
-// released is the release that the requester asked for. The digest covers its members in this order: they never
-// change.
+// released is the requested release. The digest covers its members in this order, so they never change.
 type released struct {
 	selected
 	For    Side   `json:"for"`
-	Tenant string `json:"tenant,omitempty"` // whose wallet; empty: that of each payment's account
+	Tenant string `json:"tenant,omitempty"` // account of the wallet; empty: the account of each payment
 }
 
-// suspenseWords describe the movement of a difference, by its side.
+// suspenseWords has a description of the movement for each side.
 var suspenseWords = map[Side]string{Customer: "the wallet of the customer", House: "our earned fees", Charge: "the costs of the provider or bank"}
 
 func (a *Changes) lookRelease(ctx context.Context, o Order) (Draft, error) {

@@ -40,12 +40,12 @@ const (
 type Setting struct {
 	Name    string
 	Label   string
-	Options []string // the values that it can have; none: a text
-	Own     bool     // the account's own people may set it
+	Options []string // the allowed values; none: any text
+	Own     bool     // the account's own people may change it
 	get     func(t tenant.Tenant) string
 	set     func(c *tenant.Change, text string) error
-	// restricts reports whether a change only takes something away, and so needs no approver. If it is nil, no change
-	// does.
+	// restricts reports whether a change only restricts the account, and so needs no approver. If it is nil, no
+	// change does.
 	restricts func(before, after string) bool
 }
 
@@ -61,7 +61,7 @@ func word(on bool) string {
 	return "off"
 }
 
-// flag returns a setting that is on or off. One of the two values restricts.
+// flag returns a setting that is on or off. One of the two values only restricts the account.
 func flag(name, label, restricts string, get func(t tenant.Tenant) bool, at func(c *tenant.Change) **bool) Setting {
 	return Setting{Name: name, Label: label, Options: onOff,
 		get:       func(t tenant.Tenant) string { return word(get(t)) },
@@ -157,7 +157,7 @@ type setting struct {
 // settings is the payload of a change of an account.
 type settings struct {
 	Tenant string    `json:"tenant"`
-	Name   string    `json:"name"` // of the account, as its requester saw it
+	Name   string    `json:"name"` // values of the account, as the requester saw them
 	Set    []setting `json:"set"`
 }
 
@@ -185,9 +185,9 @@ func spaced(list []netip.Prefix) string {
 	return strings.Join(texts, " ")
 }
 
-// narrower reports whether every entry of a list was in the list before.
+// narrower reports whether every entry of the new list was in the old list.
 func narrower(before, after string) bool {
-	was, _ := Prefixes(before) // what cannot be read has nothing in it
+	was, _ := Prefixes(before) // an invalid entry contains no addresses
 	is, err := Prefixes(after)
 	return err == nil && !slices.ContainsFunc(is, func(p netip.Prefix) bool { return !slices.Contains(was, p) })
 }
@@ -452,7 +452,7 @@ func (a *Changes) createTenantKind() Kind {
 		{Name: "id", Label: "Id", Hint: "Leave empty for a new one.", Max: 64}}, settingFields(func(s Setting) bool { return s.Name != "name" })...), addressesField)...).showing(a.checkNewTenant)
 }
 
-// checkSettings returns each setting before and after. It warns of settings that give much away.
+// checkSettings returns each setting before and after. It warns of settings that allow unusually much.
 func (a *Changes) checkSettings(ctx context.Context, r Request) (list []Fact, err error) {
 	p, err := payloadOf[settings](r)
 	if err != nil {
@@ -518,7 +518,7 @@ const (
 	wideIPv6 = 48
 )
 
-// settingWarnings returns warnings of a change that gives much away.
+// settingWarnings returns warnings of a change that allows unusually much.
 func settingWarnings(s setting, label string) (list []Fact) {
 	if s.Name != PayoutIPs {
 		was, err := money.Parse(s.Before)

@@ -199,8 +199,8 @@ func (a *Changes) recoverKind() Kind {
 		Look: a.lookRecover, Check: a.checkRecover, Apply: a.takeBack}
 }
 
-// takeBack recovers the debt and ends the request in one transaction. It refuses a debt that is larger than the
-// requester saw.
+// takeBack recovers the debt and ends the request in one transaction. It refuses if the debt has grown since
+// the requester saw it.
 func (a *Changes) takeBack(ctx context.Context, request *Request, finish Finish) error {
 	p, err := payloadOf[debt](*request)
 	if err != nil {

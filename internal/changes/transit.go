@@ -22,7 +22,7 @@ const (
 	KindEndTransit = "transit.end"
 )
 
-// sending is the transfer that the requester asked for. The digest covers its members in this order: they never change.
+// sending is the requested transfer. The digest covers its members in this order, so they never change.
 type sending struct {
 	Bank      string        `json:"bank"`
 	Mode      string        `json:"mode"`
@@ -32,8 +32,7 @@ type sending struct {
 	Reference string        `json:"reference,omitempty"`
 }
 
-// ending is the end of a transfer that the requester asked for. The digest covers its members in this order: they
-// never change.
+// ending is the requested end of a transfer. The digest covers its members in this order, so they never change.
 type ending struct {
 	Transfer string        `json:"transfer"`
 	Asset    string        `json:"asset"`
@@ -186,7 +185,7 @@ func (a *Changes) lookEnd(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Amount: m.Amount, Sentence: sentence, Payload: ending{m.ID, string(m.Asset), string(m.Source), string(m.Target), m.Amount, string(to), fee}}, nil
 }
 
-// checkEnd returns the time at which the money was sent. It also returns the account where the transfer ends, before
+// checkEnd returns the time at which the money was sent. It also returns the balance of the receiving account before
 // and after.
 func (a *Changes) checkEnd(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[ending](r)

@@ -29,12 +29,13 @@ type wallet struct {
 	Tenant string        `json:"tenant"`
 	Name   string        `json:"name"`
 	Mode   string        `json:"mode"`
-	Amount money.Pesewas `json:"pesewas"` // into the wallet; out of it below zero
-	// Reference is the requester's, and its kind books it once. If it is empty, the request's id takes its place.
+	Amount money.Pesewas `json:"pesewas"` // added to the wallet; negative: taken from it
+	// Reference is the requester's own reference, which can be booked once for each kind. If it is empty, the
+	// request's id is booked.
 	Reference string `json:"reference,omitempty"`
-	Bank      string `json:"bank,omitempty"` // the bank account that received a deposit; empty: it names none
-	Slip      string `json:"slip,omitempty"` // the number of the bank's slip, which the bank account takes once
-	Line      string `json:"line,omitempty"` // the line of the bank's statement that pays for a deposit, which is used once
+	Bank      string `json:"bank,omitempty"` // bank account that received a deposit; empty: none
+	Slip      string `json:"slip,omitempty"` // number of the bank's slip, accepted once for each bank account
+	Line      string `json:"line,omitempty"` // line of the bank's statement that pays for a deposit, used once
 }
 
 // mover credits a tenant's wallet, or debits it for a negative amount. also runs in the transaction that moves the
@@ -73,7 +74,7 @@ type Deposit struct {
 	Tenant    string
 	Amount    money.Pesewas
 	Reference string
-	Bank      string // empty where the installation has no bank accounts
+	Bank      string // empty if the installation has no bank accounts
 	Slip      string // the number of the bank's slip
 	Line      string // the id of the line of the bank's statement, in place of a slip
 }
@@ -240,7 +241,7 @@ func (a *Changes) checkWallet(ctx context.Context, r Request) ([]Fact, error) {
 	return slices.Concat(list, deposit, alike), err
 }
 
-// checkDeposit returns the balance of the bank account that received a deposit. It warns of a slip that has paid for
+// checkDeposit returns the balance of the bank account that received a deposit. It warns if the slip was used for
 // another deposit.
 func (a *Changes) checkDeposit(ctx context.Context, w wallet) ([]Fact, error) {
 	if w.Bank == "" {

@@ -22,8 +22,8 @@ type ranks struct {
 	*Reader
 	finals [4]string
 	rest   bool                 // match the entries without one of finals, instead of those with one
-	tops   []block              // top blocks in order, without those that have no matching entry
-	below  map[blockKey][]block // loaded parts of blocks, likewise
+	tops   []block              // largest blocks in order, without blocks that have no matching entry
+	below  map[blockKey][]block // loaded parts of blocks, in order and without blocks that have no matching entry
 }
 
 const countersOf = `SELECT block, n FROM payment_counters
@@ -73,8 +73,8 @@ func (r *ranks) load(level int, numbers []int64) error {
 	stored := map[int64]int64{}
 	var queries []db.Query
 	for i := 0; i < len(numbers); {
-		// Adjacent blocks are read with one query. For a final status, distant blocks are, too, because only blocks
-		// with such entries have stored numbers.
+		// Adjacent blocks are read with one query. For a final status, one query also reads distant blocks, because
+		// only blocks with such entries have stored numbers.
 		last := i
 		for last+1 < len(numbers) && (!r.rest || numbers[last+1] == numbers[last]+1) {
 			last++
@@ -123,7 +123,7 @@ func (r *ranks) before(seq int64) (n int64, err error) {
 func (r *ranks) between(low, high int64) ([]int64, error) {
 	parts, rank := r.tops, int64(0)
 	for level := topLevel; ; level-- {
-		// reach has the blocks that contain such ranks.
+		// reach has the blocks that contain these ranks.
 		var reach []block
 		passed := rank
 		for _, b := range parts {

@@ -8,8 +8,8 @@ const (
 	nextCounter = `SELECT tenant, kind FROM payment_counters WHERE (tenant, kind) > ($1, $2) ORDER BY tenant, kind LIMIT 1`
 )
 
-// NextList returns the list after another one, among those that have an end, a day or a counter. The zero list is
-// before the first.
+// NextList returns the list that follows another list. It finds lists that have an end, a day or a counter. The
+// zero list precedes the first.
 func NextList(tx *db.Tx, after List) (next List, found bool, err error) {
 	for _, sql := range []string{nextEnd, nextDay, nextCounter} {
 		var l List
@@ -66,8 +66,8 @@ type comparison struct {
 
 const rowsBetween = `SELECT count(*) FROM payments WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4`
 
-// rows compares the payments from first to last with the end, the days and the counters of the levels up to top.
-// first must be the first entry of a block of level top.
+// rows compares the payments from first to last with the end of the list, the days, and the counters of the
+// levels up to top. first must be the first entry of a block of level top.
 func (c *comparison) rows(first, last int64, top int) error {
 	var n int64
 	if _, err := c.tx.One(rowsBetween, []any{c.list.Tenant, c.list.Kind, first, last}, &n); err != nil {

@@ -56,9 +56,9 @@ func (e Ends) lists() []List {
 	return lists
 }
 
-// Append returns the number and the time of a new entry. The time is at, but not before the time of the list's last
-// entry: requests overtake each other, and the clocks of nodes differ slightly. If the last entry is later by more
-// than clock.Skew, a clock ran far ahead, and the new entry keeps its own time.
+// Append returns the number and the time of a new entry. The time is at, but never before the time of the list's
+// last entry, because requests overtake each other and the clocks of nodes differ slightly. If the last entry is
+// later by more than clock.Skew, some clock ran far ahead. The new entry then keeps its own time.
 func (e Ends) Append(l List, at time.Time) (seq int64, placed time.Time) {
 	end := e[l]
 	if ahead := end.lastAt.Sub(at); ahead > 0 && ahead <= clock.Skew {
@@ -106,7 +106,7 @@ WHERE payment_ends.tenant = e.tenant AND payment_ends.kind = e.kind`
 	endsInsert = `INSERT INTO payment_ends (tenant, kind, total, last_at)
 SELECT e.tenant, e.kind, e.total, e.last_at FROM rows($1) AS e WHERE true ON CONFLICT (tenant, kind) DO NOTHING`
 
-	// A day that has a row keeps it.
+	// The row of an existing day stays unchanged.
 	pastDays = `INSERT INTO payment_days (tenant, kind, day, first)
 SELECT d.tenant, d.kind, d.day, min(d.first) FROM rows($1) AS d WHERE true GROUP BY d.tenant, d.kind, d.day ON CONFLICT (tenant, kind, day) DO NOTHING`
 )

@@ -1,9 +1,9 @@
 // Package history numbers lists that only grow, so that exact totals and any page cost the same for any size. It
-// contains positions and no money: the owner of an entry stores the entry with its List and sequence number.
+// stores only positions. The owner of an entry stores the entry itself, with its List and sequence number.
 //
 // A list has the entries of one tenant and kind. They are numbered 1, 2, 3, ... without a gap, under the lock of the
-// list's end. A number is therefore a position, and the n-th page needs no counting. For each day a row stores the
-// number of its first entry.
+// list's end. So a number is a position, and the n-th page needs no counting. For each day a row stores the number
+// of its first entry.
 //
 // For filters by status, lists are divided into blocks of three sizes. For each final status, the smallest blocks
 // store a number whose bits are the entries with that status, and larger blocks store a count. An entry gets a status

@@ -15,7 +15,7 @@ type Options struct {
 	Secret      config.Secret // empty: factors cannot be used, only removed
 	Development bool          // allows sign-in links of development
 	// HashMemory is the memory for hashing a password, in KiB. 0 selects the amount for production. Tests that are
-	// not about hashing use little. A stored password keeps the amount with which it was hashed.
+	// not about hashing use little. The stored form of a password contains the amount with which it was hashed.
 	HashMemory uint32
 }
 

@@ -69,7 +69,8 @@ func (i *Identity) BeginFactor(ctx context.Context, v Visitor, current string, f
 	})
 }
 
-// checkCurrent checks the visitor's password. The caller returns the try in the transaction that needed the password.
+// checkCurrent checks the visitor's password. If the password was right, the caller returns the counted try in its
+// transaction.
 func (i *Identity) checkCurrent(ctx context.Context, v Visitor, current string, from netip.Addr) (try, error) {
 	hashes, leave, err := i.hasher.enter(true) // a signed-in visitor is known
 	if err != nil {
@@ -186,7 +187,7 @@ func (i *Identity) confirm(tx *db.Tx, v Visitor, sealed string, step int64, reco
 	return i.note(tx, v.Person, from, audit.Entry{Action: "person.factor", Details: changesOf("second factor", before, "an app")})
 }
 
-// orMeanwhile returns the error for data that another request changed since it was read.
+// orMeanwhile returns the error for data that another request has changed in the meantime.
 func orMeanwhile(err error) error {
 	if err == nil {
 		err = problem.New(problem.InProgress, "changed_meanwhile", "Your account was changed by another request. Nothing was done.")
@@ -272,7 +273,7 @@ func (i *Identity) StepUp(ctx context.Context, v Visitor, code string, from neti
 	return err
 }
 
-// current checks the visitor's password, if there is one. A wrong password uses up a sign-in try.
+// current checks the visitor's password, if the visitor has one. A wrong password uses up a sign-in try.
 func (i *Identity) current(ctx context.Context, hashes hasher, v Visitor, password string, from netip.Addr) (p proof, t try, err error) {
 	wrong := problem.Field("current", "is not your password")
 	if len(password) > 4*MaxPassword {
@@ -295,7 +296,7 @@ const setPassword = `UPDATE people SET password = $3 WHERE id = $1 AND password 
 	AND EXISTS (SELECT 1 FROM sessions s WHERE s.hash = $4 AND s.ended_at = 0)`
 
 // SetPassword changes the visitor's password and ends the visitor's other sessions. current is the old password, if
-// there is one.
+// the visitor has one.
 func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password string, from netip.Addr) error {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return err

@@ -32,8 +32,8 @@ const (
 func NewForgottenToken() string { return newToken() }
 
 // Forgotten stores a link for a new password of the person with an e-mail address. It replaces older links. linked is
-// false for a person without a second factor, whom an operator must reset. found is false for an unknown or disabled
-// person, or one without a password.
+// false for a person without a second factor, whom an operator must reset. found is false for a person who is
+// unknown, disabled or without a password.
 func (i *Identity) Forgotten(tx *db.Tx, email, token string) (p Person, linked, found bool, err error) {
 	var password, factor bool
 	found, err = tx.One(selectForgetful, []any{strings.ToLower(strings.TrimSpace(email))}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &password, &factor)
@@ -95,7 +95,7 @@ func (i *Identity) ChooseForgotten(ctx context.Context, token, password string, 
 	if err := checkPassword(password, words); err != nil {
 		return err
 	}
-	hashes, leave, err := i.hasher.enter(true) // a visitor with a link is known
+	hashes, leave, err := i.hasher.enter(true) // a visitor with a link counts as known
 	if err != nil {
 		return err
 	}

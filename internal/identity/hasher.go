@@ -23,10 +23,11 @@ const (
 
 	// hashesAtOnce is the number of hashes that a node computes at once. Each takes hashMemory.
 	hashesAtOnce = 2
-	// hashesForUnknown is the number of these that visitors may use whose network and browser are not known to their
-	// account.
+	// hashesForUnknown is the number of these hashes for unknown visitors: visitors whose account knows neither
+	// their network nor their browser.
 	hashesForUnknown = 1
-	// hashesWaiting is the number of unknown visitors that may wait for a hash. As many known visitors may wait.
+	// hashesWaiting is the number of unknown visitors that may wait for a hash. The same number of known
+	// visitors may wait.
 	hashesWaiting = 20
 
 	hashTime   = 3
@@ -37,8 +38,8 @@ const (
 
 // hasher hashes passwords. It limits how many are hashed at once.
 type hasher struct {
-	line, known  chan struct{} // semaphores of waiting and running visitors: unknown ones, and known ones
-	turn, share  chan struct{} // semaphores of running hashes: all, and those for unknown visitors
+	line, known  chan struct{} // semaphores of waiting and running visitors: unknown visitors, and known visitors
+	turn, share  chan struct{} // semaphores of running hashes: all hashes, and hashes for unknown visitors
 	unknown      bool          // this hasher is for an unknown visitor
 	memory, time uint32
 }
@@ -54,9 +55,9 @@ func (h hasher) form() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$", argon2.Version, h.memory, h.time)
 }
 
-// enter reserves a place for hashing, or returns an error at once. It is called before a try is counted, so that a
-// flood of tries costs no more hashes than there are places. Known visitors have their own places, which unknown
-// visitors cannot use up.
+// enter reserves a place for hashing, or returns an error at once. It is called before a try is counted. So a
+// flood of tries cannot cause more hashes than there are places. Known visitors have their own places, which
+// unknown visitors cannot use up.
 func (h hasher) enter(known bool) (in hasher, leave func(), err error) {
 	line := h.line
 	if known {
@@ -71,7 +72,7 @@ func (h hasher) enter(known bool) (in hasher, leave func(), err error) {
 	}
 }
 
-// hash computes the hash of a password with a salt. It waits until few enough hashes are computed.
+// hash computes the hash of a password with a salt. It waits until it may use one of the limited places.
 func (h hasher) hash(ctx context.Context, password string, salt []byte) ([]byte, error) {
 	if h.unknown {
 		select {
@@ -128,9 +129,9 @@ func (h hasher) parse(stored string) (of hasher, salt, sum []byte, err error) {
 
 var errStored = errors.New("identity: stored password hash is unreadable")
 
-// matches reports whether a password matches the stored hash. stale is set if the hash should be replaced, because
-// its parameters are old or it is of the password before normalisation. Without a stored hash, matches takes as long
-// and returns false.
+// matches reports whether a password matches the stored hash. stale is set if the hash should be replaced: its
+// parameters are old, or the password was hashed without normalisation. Without a stored hash, matches returns false
+// after the same time.
 func (h hasher) matches(ctx context.Context, stored, password string) (same, stale bool, err error) {
 	of, salt, want := h, make([]byte, saltBytes), make([]byte, hashBytes)
 	if stored != "" {
@@ -150,8 +151,8 @@ func (h hasher) matches(ctx context.Context, stored, password string) (same, sta
 	return false, false, nil
 }
 
-// normal returns the form of a password that is hashed, because keyboards and systems may send the same text as
-// different characters. A text that RFC 8265 refuses is returned unchanged: it may have been chosen before this rule.
+// normal returns a password in normalised form, because keyboards and systems may send the same text as different
+// characters. It returns a text that RFC 8265 refuses unchanged, because the password may be older than this rule.
 func normal(password string) string {
 	if text, err := precis.OpaqueString.String(password); err == nil {
 		return text

@@ -5,7 +5,7 @@
 // hash. A request reads the session, the person and the memberships at most once a second on each node. So an ended
 // session or a removed role takes effect everywhere within one second.
 //
-// Files, each needs only files below it, and no two need each other:
+// Files, each of which uses only files below it:
 //
 //	build.go         construction of the service; removal of old sessions and links
 //	forgotten.go     links by which a person chooses a new password
@@ -55,7 +55,7 @@ import (
 
 // The limits of sessions and links.
 const (
-	// Freshness is the maximum age of the session data with which a request is judged.
+	// Freshness is the maximum age of the session data that decides about a request.
 	Freshness = time.Second
 	// LinkLasts is how long a sign-in link of a development server is valid. InvitationLasts is how long an
 	// invitation is valid.
@@ -84,7 +84,7 @@ type Identity struct {
 }
 
 // newToken returns the token of a link or a session. Call it before the transaction that stores its hash, because
-// that may run twice.
+// the transaction may run twice.
 func newToken() string {
 	var b [tokenBytes]byte
 	rand.Read(b[:]) // never fails

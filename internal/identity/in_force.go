@@ -6,7 +6,7 @@ import (
 
 // InForce returns an error in tx if the visitor's session has ended. It also returns an error if the visitor has a
 // factor and did not give it within the last five minutes. For a personal token the factor counts as given, because
-// it was given when the token was created.
+// the person gave it when the token was created.
 func (i *Identity) InForce(tx *db.Tx, v Visitor) error {
 	if v.token != "" {
 		_, err := i.bearer(tx, v.token)

@@ -122,7 +122,7 @@ func (i *Identity) Accept(ctx context.Context, link, code, password, agent strin
 	if err := checkPassword(password, words); err != nil {
 		return "", err
 	}
-	hashes, leave, err := i.hasher.enter(true) // a visitor with a link is known
+	hashes, leave, err := i.hasher.enter(true) // a visitor with a link counts as known
 	if err != nil {
 		return "", err
 	}

@@ -16,11 +16,11 @@ import (
 const Machine = "machine"
 
 // Invitation has the token of a link and the code that is needed with the link to choose a password. It also has the
-// id for a new person. It is made before the transaction that stores it, because that may run twice.
+// id for a new person. It is made before the transaction that stores it, because the transaction may run twice.
 type Invitation struct {
 	Token, Code string
-	// Sponsor is the person who alone gets both link and code, because no approval was needed. It is the id of a
-	// person, or Machine. If it is empty, nobody gets both. A sponsored person cannot approve changes that the
+	// Sponsor is the person who gets both link and code, because no approval was needed. It is the id of a
+	// person, or Machine. It is empty if two people get them. A sponsored person cannot approve changes that the
 	// sponsor requested (package changes).
 	Sponsor string
 	By      string // name of the person who invites or resets
@@ -59,8 +59,8 @@ func (i *Identity) locked(tx *db.Tx, email string) (p Person, password bool, err
 }
 
 // Invite gives a person a role in tx. The caller writes the audit entry in the same transaction. It creates a missing
-// person. invited reports whether the link of the invitation is valid; its bearer becomes the person, with every
-// role. Older links end. If the person has a role at the place, Invite changes nothing and returns Duplicate.
+// person. invited reports whether the link of the invitation is valid. Whoever uses the link becomes the person, with
+// every role. Older links end. If the person has a role at the place, Invite changes nothing and returns Duplicate.
 //
 // An existing account proves nothing: anybody who may invite people could have created it and chosen its password. So
 // an account without a role loses its password and second factor. An account with roles only at tenants is refused
@@ -142,7 +142,7 @@ func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, bef
 // keepOwner returns an error if the installation would have no owner who can sign in.
 func (i *Identity) keepOwner(tx *db.Tx, without Person) error {
 	others, own := 0, false
-	link := 0 // in development an owner may have no password, because the first screen has a link
+	link := 0 // in development an owner may have no password, because the server prints a link that signs the owner in
 	if i.development {
 		link = 1
 	}
@@ -224,7 +224,7 @@ func (i *Identity) reset(tx *db.Tx, by Invitation, p Person, now time.Time) {
 const selectMember = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at FROM memberships m JOIN people p ON p.id = m.person
 	WHERE m.tenant = $1 AND p.disabled_at = 0 AND (p.id = $2 OR p.email = $3)`
 
-// Member returns a person with a role at a tenant, by the id or the whole e-mail address.
+// Member returns a person with a role at a tenant, by the id or the complete e-mail address.
 func (i *Identity) Member(ctx context.Context, tenant, who string) (p Person, err error) {
 	found := false
 	err = i.db.Read(ctx, func(tx *db.Tx) (err error) {
@@ -244,7 +244,7 @@ type Listed struct {
 	SeenAt                 time.Time // last use of a stored session, to the minute; zero: none
 	Memberships            []Membership
 	InvitedBy              string // name of the person who invited or last reset the person
-	Sponsor                string // the person who alone got both link and code: an id, or Machine; empty: nobody
+	Sponsor                string // the person who got both link and code: an id, or Machine; empty: nobody
 }
 
 const (

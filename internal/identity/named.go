@@ -9,12 +9,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// shortestName is the minimum length in characters of a name that is searched for in another text.
+// shortestName is the minimum length of a name that is searched in another text, in characters.
 const shortestName = 3
 
 // Named reports whether a free text may mean a person. That is so if the text contains the e-mail address, the part
 // before the @, or the name, or is contained in one of them. Case, spaces, punctuation, invisible characters and
-// look-alike letters are ignored. In doubt it returns true, because the result keeps people from approving their own
+// look-alike letters are ignored. In doubt it returns true, because a match keeps people from approving their own
 // payments.
 func Named(text string, p Person) bool {
 	seen := folded(text)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/text/secure/precis"
 )
 
-// easy lists texts with which guesses of passwords begin.
+// easy lists texts that attackers guess first.
 var easy = []string{"makola", "password", "passwort", "123456", "qwerty", "asdfgh", "abcdef", "letmein", "iloveyou", "welcome", "admin"}
 
 // estimated is the number of characters that the estimator reads. Its time grows fast with the length, and further
@@ -41,7 +41,7 @@ func checkPassword(password string, words []string) error {
 	return bad.Err()
 }
 
-// guessable reports whether a password has too low a score, or has few characters besides known words.
+// guessable reports whether a password has too low a score, or few characters in addition to known words.
 func guessable(password string, words []string) bool {
 	left := strings.ToLower(password)
 	for _, word := range slices.Concat(words, easy) {

@@ -27,7 +27,8 @@ const selectProof = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, 
 	FROM people p LEFT JOIN factors f ON f.person = p.id LEFT JOIN recovery_codes r ON r.person = p.id AND r.hash = $2 AND r.used_at = 0
 	WHERE p.email = $1`
 
-// proof reads all stored proofs with the same queries in every case, so that its time reveals nothing.
+// proof reads all stored proofs with the same queries in every case, so that its time does not reveal which
+// proofs exist.
 func (i *Identity) proof(ctx context.Context, email, code string) (p proof, err error) {
 	err = i.db.Read(ctx, func(tx *db.Tx) error {
 		p = proof{code: usertext.Code(code)}
@@ -38,7 +39,8 @@ func (i *Identity) proof(ctx context.Context, email, code string) (p proof, err 
 	return p, err
 }
 
-// compare compares the typed code with the factor. Without a factor every code fits. step is 0 for a recovery code.
+// compare compares the typed code with the factor. Without a factor every code is accepted. step is 0 for a
+// recovery code.
 func (i *Identity) compare(p proof) (step int64, fits bool, err error) {
 	if p.sealed == "" {
 		return 0, true, nil
@@ -56,7 +58,7 @@ const (
 	useCode = `UPDATE recovery_codes SET used_at = $3 WHERE hash = $1 AND person = $2 AND used_at = 0`
 )
 
-// useCode marks a code as used. Each step of an app and each recovery code is valid once.
+// useCode marks a code as used. Each code of an app and each recovery code is valid once.
 func (i *Identity) useCode(tx *db.Tx, p proof, step int64, from netip.Addr) error {
 	var n int64
 	var err error

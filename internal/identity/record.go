@@ -13,7 +13,7 @@ func (i *Identity) note(tx *db.Tx, p Person, from netip.Addr, e audit.Entry) err
 	if from.IsValid() {
 		e.Origin = from.String()
 	}
-	return i.audit.WriteNoted(tx, e) // in the journal, too, because after a restore the old password or factor is valid again
+	return i.audit.WriteNoted(tx, e) // also written to acts.jsonl, because after a restore the old password or factor is valid again
 }
 
 func changesOf(what, before, after string) any {

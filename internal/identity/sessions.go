@@ -11,7 +11,7 @@ import (
 const useSession = `UPDATE sessions SET used_at = $2 WHERE hash = $1 AND ended_at = 0 AND used_at < $2`
 
 // Visit returns the visitor of a session's token. used is set for a request by the person, which keeps the session
-// alive. It is not set for a request that a page makes automatically.
+// alive. It is not set for an automatic request of a page.
 func (i *Identity) Visit(ctx context.Context, token string, used bool) (Visitor, error) {
 	if len(token) != tokenLength {
 		return Visitor{}, errSession()

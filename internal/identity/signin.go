@@ -28,7 +28,7 @@ const (
 	useBootstrap = `UPDATE people SET bootstrap = 0 WHERE id = $1 AND bootstrap = 1`
 
 	// lockProof finds the person only if nothing changed since the password was compared. A person who was disabled
-	// or reset meanwhile is not signed in.
+	// or reset in the meantime is not signed in.
 	lockProof = `SELECT id FROM people WHERE id = $1 AND password = $2 AND disabled_at = 0 FOR UPDATE`
 
 	// rehash runs after lockProof. The password is the same, with a newer hash.
@@ -42,7 +42,7 @@ func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token str
 	if len(email) > 254 || len(a.Password) > 4*MaxPassword || len(a.Code) > 100 {
 		return "", errAttempt()
 	}
-	t, err := i.look(ctx, email, a.From, a.Device) // a cheap check, before a place for hashing is taken
+	t, err := i.look(ctx, email, a.From, a.Device) // a cheap check before a place for hashing is used
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// StepUpLasts is how long after a code the actions are allowed that need a second factor.
+	// StepUpLasts is how long after a code a person may do actions that need a second factor.
 	StepUpLasts = 5 * time.Minute
 	// pendingLasts is how long a new factor waits for its first code.
 	pendingLasts = 15 * time.Minute

@@ -75,8 +75,8 @@ func (i *Identity) NewPersonalToken(ctx context.Context, v Visitor, name string,
 
 const selectFirst = `SELECT first_at FROM factors WHERE person = $1 AND sealed <> ''`
 
-// mayHaveTokens returns an error for a person without a factor, except in development, and for one whose first factor
-// is too new.
+// mayHaveTokens returns an error for a person without a factor, except in development. It also returns an error if
+// the first factor is too new.
 func (i *Identity) mayHaveTokens(tx *db.Tx, person string) error {
 	var firstAt time.Time
 	has, err := tx.One(selectFirst, []any{person}, &firstAt)
@@ -122,8 +122,8 @@ func (i *Identity) EndPersonalToken(ctx context.Context, v Visitor, id string, f
 	})
 }
 
-// Bearer returns the person of a personal token, for a command. The second factor counts as given, because it was
-// given when the token was created.
+// Bearer returns the person of a personal token, for a command. The second factor counts as given, because the
+// person gave it when the token was created.
 func (i *Identity) Bearer(ctx context.Context, text string) (v Visitor, err error) {
 	secret, ours := strings.CutPrefix(text, tokenPrefix)
 	if !ours || len(secret) != tokenLength {

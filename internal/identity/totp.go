@@ -40,8 +40,8 @@ func codeAt(key []byte, step int64) string {
 
 func stepAt(t time.Time) int64 { return t.Unix() / int64(codePeriod/time.Second) }
 
-// stepOf returns the step around a time whose code is code, or 0 if there is none. It compares all of them in every
-// case, so that its time reveals nothing.
+// stepOf returns the step around a time whose code is code, or 0 if there is none. It always compares all steps, so
+// that its time reveals nothing about the code.
 func stepOf(key []byte, code string, at time.Time) (step int64) {
 	now := stepAt(at)
 	for s := now - codeDrift; s <= now+codeDrift; s++ {

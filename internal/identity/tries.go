@@ -10,10 +10,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The limits of sign-in tries of an account and of an address. Each has a number of tries, and gains one more after
-// each pause. A successful try is returned. A person who signed in from a network within the last month has separate
-// tries there. A browser in which the person signed in has separate tries too. Clients that guess passwords therefore
-// cannot lock the person out.
+// The limits of sign-in tries of an account and of an address. Each has a number of tries, and gets one more after
+// each pause. A successful try does not count. A person who signed in from a network within the last month has
+// separate tries there. A browser in which the person signed in has separate tries too. Clients that guess passwords
+// therefore cannot lock the person out.
 const (
 	accountTries = 10
 	accountPause = time.Minute
@@ -38,7 +38,7 @@ func sourceOf(from netip.Addr) string {
 	if from.Is4() {
 		return from.String()
 	}
-	p, _ := from.Prefix(64) // every IPv6 address has one
+	p, _ := from.Prefix(64) // every IPv6 address has a /64 prefix
 	return p.String()
 }
 
@@ -65,8 +65,8 @@ func (i *Identity) take(ctx context.Context, email string, from netip.Addr) (try
 	return t, err
 }
 
-// look returns the try of a visitor without counting it, or an error if none is left. It only reads, with the same queries
-// whether or not the account exists.
+// look returns the try of a visitor without counting it, or an error if no try is left. It only reads, with the same
+// queries whether or not the account exists.
 func (i *Identity) look(ctx context.Context, email string, from netip.Addr, device string) (t try, err error) {
 	source := sourceOf(from)
 	d := i.device(device)
@@ -83,7 +83,7 @@ func (i *Identity) look(ctx context.Context, email string, from netip.Addr, devi
 		}
 		t = try{account: "account " + hashToken(email), address: "address " + source, known: known || owns}
 		switch {
-		case owns: // others cannot use up the tries of this browser, neither of the account nor of a shared network
+		case owns: // others cannot use up this browser's tries, even if they share the account or the network
 			t.account += " device " + d.nonce
 			t.address = "device " + d.nonce
 		case known:
@@ -112,7 +112,8 @@ func (i *Identity) count(ctx context.Context, t try) error {
 	})
 }
 
-// next returns the times until which the tries are used up after one more try, or an error if none is left.
+// next returns the times at which tries become available again after one more try. It returns an error if no
+// try is left.
 func (t try) next(tx *db.Tx, query string, now time.Time) (map[string]time.Time, error) {
 	until := map[string]time.Time{t.account: now, t.address: now}
 	if err := tx.Query(query, []any{t.account, t.address}, func(r *db.Row) error {
@@ -123,7 +124,7 @@ func (t try) next(tx *db.Tx, query string, now time.Time) (map[string]time.Time,
 		if id == t.account {
 			most = accountTries * accountPause
 		}
-		if at.After(now) && at.Sub(now) <= most+clock.Skew { // a later time dates from before the clock was set back
+		if at.After(now) && at.Sub(now) <= most+clock.Skew { // a later time was stored before the clock was set back
 			until[id] = at
 		}
 		return err
@@ -143,7 +144,7 @@ func errTries(wait time.Duration) error {
 	return e
 }
 
-// right returns a try, in the transaction of a successful sign-in.
+// right gives back a counted try, in the transaction of a successful sign-in.
 func (t try) right(tx *db.Tx) {
 	tx.Defer(forgetTries, -1, t.account)
 	tx.Defer(giveBack, -1, t.address, addressPause.Microseconds())

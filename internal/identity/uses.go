@@ -119,8 +119,8 @@ func (i *Identity) Take(tx *db.Tx, l Limit, person, key string, entry audit.Entr
 	return true, nil
 }
 
-// counted returns the range of times at which a use must have been made to count now. A use later than latest dates
-// from before the clock was set back, and would count for too long.
+// counted returns the range of times at which a use must have been made to count now. A use later than latest was
+// stored before the clock was set back. It would count for too long.
 func counted(now time.Time) (after, latest time.Time) {
 	return now.Add(-limitedFor), now.Add(clock.Skew)
 }

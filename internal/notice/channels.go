@@ -17,7 +17,7 @@ const (
 	Hook  Channel = "hook"
 )
 
-// hookReader is the reader of facts for the hook. It is no person's id.
+// hookReader is the reader id of the hook. No person has this id.
 const hookReader = "hook"
 
 // Enabled reports whether a channel is configured. Without a channel no notice is sent.
@@ -45,7 +45,7 @@ func (n *Notices) has(c Channel) bool {
 // hookName is the recipient's name for messages to the hook, because its URL may be a secret.
 const hookName = "the hook of the installation"
 
-// ending shows the last three digits of a number.
+// ending returns the last three digits of a number for display.
 func ending(number string) string {
 	if len(number) < 3 {
 		return ""

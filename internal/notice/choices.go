@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// dailyAt is the hour of the daily message, in the time of Accra, which is UTC.
+// dailyAt is the hour of the daily message in Accra's time, which is UTC.
 const dailyAt = 7
 
 const selectChoices = `SELECT topic, choice FROM notice_choices WHERE person = $1`
@@ -37,7 +37,7 @@ func inForce(t Topic, r roles.Role, chosen map[Topic]Choice) Choice {
 	return c
 }
 
-// due returns the time at which a fact is sent in a message.
+// due returns the time at which a fact is to be sent.
 func (c Choice) due(now time.Time) time.Time {
 	if c != Daily {
 		return now

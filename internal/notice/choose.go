@@ -18,10 +18,10 @@ type Chosen struct {
 	Topic        Topic
 	Title, Means string
 	Choice       Choice
-	Kept         bool // never cannot be chosen
+	Kept         bool // the person cannot choose never
 }
 
-// Choices returns the choices of a person for the topics of which the person's roles may learn.
+// Choices returns the choices of a person for the topics that the person's roles may see.
 func (n *Notices) Choices(ctx context.Context, v identity.Visitor) (list []Chosen, err error) {
 	var made map[Topic]Choice
 	err = n.DB.Read(ctx, func(tx *db.Tx) (err error) {
@@ -57,7 +57,7 @@ func learns(v identity.Visitor, t Topic) bool {
 	return t == Security
 }
 
-// keeps reports whether a person may not turn off a topic.
+// keeps reports whether a person must not turn off a topic.
 func keeps(v identity.Visitor, t Topic) bool {
 	return t.Kept() && slices.ContainsFunc(v.Memberships, func(m identity.Membership) bool { return m.Role == roles.Owner })
 }
@@ -102,12 +102,13 @@ func (n *Notices) Choose(ctx context.Context, v identity.Visitor, choices map[To
 // tests is the limit of a person's test messages.
 var tests = identity.Limit{What: "notice.test", Most: 10, Of: "test notices"}
 
-// errNoChannel is returned where a channel is not configured.
+// errNoChannel is returned if a channel is not configured.
 func errNoChannel() error {
 	return problem.New(problem.Refused, "no_channel", "This notification channel is not configured. Ask the operator of this server to set it up.")
 }
 
-// SendTest sends a message to a person's own address or number, or to the hook of the installation, whatever the person chose.
+// SendTest sends a message to a person's own address or number, or to the hook of the installation. It ignores the person's
+// choices.
 func (n *Notices) SendTest(ctx context.Context, p identity.Person, c Channel) error {
 	if !n.has(c) {
 		return errNoChannel()
@@ -135,7 +136,8 @@ func (n *Notices) SendTest(ctx context.Context, p identity.Person, c Channel) er
 	})
 }
 
-// SetPhone stores the number at which a person receives notices by SMS; empty: removes it. It is in the audit log without its digits.
+// SetPhone stores the number at which a person receives notices by SMS. An empty number removes it. The audit log records the change
+// without the digits.
 func (n *Notices) SetPhone(ctx context.Context, v identity.Visitor, text, from string) error {
 	if !n.has(SMS) {
 		return errNoChannel()

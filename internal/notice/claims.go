@@ -12,8 +12,8 @@ import (
 // Condition is a lasting state, such as a payment whose outcome is unknown.
 type Condition struct {
 	Name  string // distinguishes conditions of the same event
-	Place string // whose people are notified
-	// Person is the only reader; empty: everybody at the place who may see it.
+	Place string // place whose people are notified
+	// Person is the only reader. If it is empty, everybody at the place who may see the event is notified.
 	Person string
 	Line   string
 }
@@ -27,7 +27,8 @@ const (
 	endClaims = `UPDATE notice_claims SET ended_at = $4 WHERE event = $2 AND part = $3 AND ended_at = 0 AND name IN (SELECT value FROM texts($1))`
 )
 
-// errClaimed is returned where another node claimed a condition at the same moment. The next round finds it claimed.
+// errClaimed is returned if another node claimed a condition at the same moment. The next round then finds the
+// claim.
 var errClaimed = errors.New("notice: another node claimed a condition at the same moment")
 
 // claim is a condition and the notice about it.
@@ -38,8 +39,9 @@ var claimColumns = []db.Column[claim]{
 	{Name: "notice", Text: func(c claim) string { return c.notice }},
 }
 
-// Report stores the present conditions of an event. It notifies new ones, together at each place, and claims them in
-// the same transaction. part distinguishes reporters of an event that report different conditions.
+// Report stores the current conditions of an event. It writes one notice for all new conditions of a place, and
+// claims the conditions in the same transaction. If several callers report conditions of one event, part
+// distinguishes them.
 func (n *Notices) Report(ctx context.Context, e Event, part string, now []Condition) error {
 	if !n.Enabled() {
 		return nil
@@ -67,7 +69,7 @@ func (n *Notices) Report(ctx context.Context, e Event, part string, now []Condit
 	})
 }
 
-// raise claims conditions and notifies of them.
+// raise claims conditions and writes their notices.
 func (n *Notices) raise(tx *db.Tx, e Event, part string, raised []Condition, at time.Time) error {
 	if len(raised) == 0 {
 		return nil
@@ -106,7 +108,7 @@ func (n *Notices) lower(tx *db.Tx, e Event, part string, ended map[string]bool, 
 	}
 }
 
-// toWhom is who is notified of conditions together.
+// toWhom identifies the readers who get one notice about several conditions.
 type toWhom struct{ place, person string }
 
 func byReader(list []Condition) map[toWhom][]Condition {

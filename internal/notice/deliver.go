@@ -12,10 +12,11 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
-// channelOf sorts messages by channel, so that none waits for a channel that hangs.
+// channelOf returns the line of a message by its channel, so that no message waits for another channel that
+// hangs.
 func channelOf(job jobs.Job) string {
 	var p payload
-	_ = json.Unmarshal(job.Payload, &p) // of another release: a line of its own
+	_ = json.Unmarshal(job.Payload, &p) // an unknown channel of another release gets a separate line
 	return string(p.Channel)
 }
 
@@ -28,7 +29,7 @@ const (
 	failedOnce = `UPDATE notice_messages SET tries = tries + 1, error = $2 WHERE id = $1 AND state = 'pending'`
 )
 
-// pauses come between the attempts of a message; the last one repeats.
+// pauses come pauses between the attempts of a message; the last one repeats.
 var pauses = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute}
 
 // deliver runs the job of one message.
@@ -77,7 +78,8 @@ func (n *Notices) attempt(ctx context.Context, m message) error {
 	return n.dispatch(ctx, m)
 }
 
-// end stores what became of a message. A message whose end cannot be stored is sent again, under the same Message-ID.
+// end stores the outcome of a message. If the outcome cannot be stored, the message is sent again under the same
+// Message-ID.
 func (n *Notices) end(ctx context.Context, m message, to State, why string) jobs.Outcome {
 	err := n.DB.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(endMessage, -1, m.id, string(to), n.Clock.Now(), why)
@@ -98,5 +100,5 @@ func (n *Notices) message(ctx context.Context, id string) (m message, found bool
 	return m, found, err
 }
 
-// why returns the reason of a failure as it is stored: one line, without whole numbers.
+// why returns the reason of a failure in stored form: one line without complete numbers.
 func why(err error) string { return line(strings.ReplaceAll(err.Error(), errFinal.Error()+": ", "")) }

@@ -27,40 +27,41 @@ type Deps struct {
 	Log     *slog.Logger
 	Audit   *audit.Log
 	SMTP    config.SMTP
-	// Seal keeps the texts of messages with a link; nil: none are sent.
+	// Seal seals the texts of messages with a link. If it is nil, no links are sent.
 	Seal *config.Sealer
-	// PublicURL is the address of this server in links, without a slash at its end; empty: messages have no links.
+	// PublicURL is the address of this server in links, without a slash at its end. If it is empty, messages have
+	// no links.
 	PublicURL string
 	// Request returns a change request as its readers see it.
 	Request func(ctx context.Context, id string) (Request, error)
-	// Watch reports the conditions that last. It runs before each round of messages.
+	// Watch reports the current conditions. It runs before each round of messages.
 	Watch func(ctx context.Context) error
-	// Ways are the channels besides mail.
+	// Ways are the channels other than mail.
 	Ways config.Notices
-	// Poster sends to the hook; nil: there is none.
+	// Poster sends requests to the hook. It is nil without a hook.
 	Poster *webhook.Poster
-	// Text sends an SMS to a number, once for an id; nil: none are sent.
+	// Text sends an SMS to a number, once for each id. If it is nil, no SMS are sent.
 	Text func(ctx context.Context, id, number, text string) error
 }
 
 // Notices notifies people. It is safe for concurrent use.
 type Notices struct {
 	Deps
-	pauses []time.Duration // between the attempts of a message; the last one repeats
+	pauses []time.Duration // pauses between the attempts of a message; the last one repeats
 }
 
 // Request is a change request as its readers see it.
 type Request struct {
-	Place       string           // whose people decide about it
-	Title       string           // its kind, a noun
-	Account     string           // the name of the account that it is about; empty: none
+	Place       string           // place whose people decide about it
+	Title       string           // title of its kind, a noun
+	Account     string           // name of the account that it concerns; empty: none
 	Amount      money.Pesewas    // 0: no money
-	Requester   string           // how people know who made it
-	Barred      []string         // the ids of people who may not approve it: who made it, or has the key that did
-	RequesterID string           // the id of who made it
-	Approver    roles.Permission // that an approver needs
+	Requester   string           // name of the requester for people
+	Barred      []string         // ids of the people who may not approve it: the requester, or the person of the requesting key
+	RequesterID string           // id of the requester
+	Approver    roles.Permission // permission that an approver needs
 	Waits       bool             // for an approval
-	Decided     bool             // by somebody else than its requester
-	About       string           // the e-mail address of the person whom it changes; empty: none
-	Note        string           // why it was rejected, or failed
+	Decided     bool             // a person other than the requester approved it
+	About       string           // e-mail address of the person whom it changes; empty: none
+	Note        string           // reason of the rejection or failure
 }

@@ -32,11 +32,11 @@ const (
 // Topics returns the topics in the order of the page of choices.
 func Topics() []Topic { return []Topic{Approvals, Money, Providers, Accounts, System, Security} }
 
-// topicRule is how a topic is treated.
+// topicRule is the rule for the notices of a topic.
 type topicRule struct {
 	title string
 	means string
-	kept  bool // an owner cannot choose never, and another channel carries its notices when one fails
+	kept  bool // an owner cannot choose never; if a channel fails, another channel delivers the notices
 	// atOnce lists the roles that are notified at once unless they choose otherwise. The others are notified daily.
 	atOnce []roles.Role
 }
@@ -52,13 +52,14 @@ var topicRules = map[Topic]topicRule{
 	Security:  {"Security", "Sign-ins from a new network, changes of your password, second factor and roles, new API keys, break-glass", true, nil},
 }
 
-// Title returns the name of a topic on pages, and the events that it has.
+// Title returns the name of a topic on pages, and a description of its events.
 func (t Topic) Title() (title, means string) { return topicRules[t].title, topicRules[t].means }
 
 // Kept reports whether an owner may not choose never.
 func (t Topic) Kept() bool { return topicRules[t].kept }
 
-// defaultOf returns the choice of a role that has chosen nothing. Facts about a person's own account come at once.
+// defaultOf returns the choice of a role that has chosen nothing. Facts about a person's own account are sent at
+// once.
 func defaultOf(t Topic, r roles.Role) Choice {
 	if t == Security || slices.Contains(topicRules[t].atOnce, r) {
 		return AtOnce
@@ -66,7 +67,7 @@ func defaultOf(t Topic, r roles.Role) Choice {
 	return Daily
 }
 
-// Event is one kind of fact. Stored.
+// Event is a kind of fact. Values are stored.
 type Event string
 
 // The events.
@@ -107,18 +108,18 @@ const (
 	Test Event = "test"
 )
 
-// eventRule is how an event is worded and who may see it.
+// eventRule has the texts of an event and its readers.
 type eventRule struct {
 	topic Topic
-	needs roles.Permission // at the place, unless the notice names its only reader or the finder of its readers decides
-	one   string           // the title of one
-	many  string           // the title of several, with %d; empty: the same as one
-	over  Event            // the event of its end; empty: none is sent
-	path  string           // of the page at the place, after its base
-	own   bool             // it is about the account of the only reader, whatever the role
+	needs roles.Permission // permission of its readers at the place; not used if the notice names its only reader
+	one   string           // title of a single fact
+	many  string           // title of several facts, with %d; empty: the same title
+	over  Event            // event of the condition's end; empty: no notice of the end
+	path  string           // path of the page at the place
+	own   bool             // about the reader's own account, so every role may see it
 }
 
-// eventRules is the table of all events with topic, readers and words.
+// eventRules is the table of all events with their topics, readers and texts.
 var eventRules = map[Event]eventRule{
 	RequestWaits:    {topic: Approvals, needs: roles.ReadChanges, one: "A change request awaits your approval", many: "%d change requests await your approval", path: "/acts"},
 	RequestApproved: {topic: Approvals, needs: roles.ReadChanges, one: "Your change request was approved", many: "%d of your change requests were approved", path: "/acts"},

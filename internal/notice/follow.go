@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Follow stores the facts of an entry of the audit log, where people are notified of it, in the transaction that writes the entry.
+// Follow stores the facts of an audit entry of which people are notified. It runs in the transaction that writes the entry.
 func Follow(tx *db.Tx, e audit.Entry) {
 	raw, _ := e.Details.(json.RawMessage)
 	var d struct {
@@ -29,7 +29,7 @@ func Follow(tx *db.Tx, e audit.Entry) {
 	if event, is := requestEvents[e.Action]; is {
 		Write(tx, e.At, Fact{Event: event, Subject: d.Request})
 	}
-	if e.Action != d.Kind { // else the request was applied
+	if e.Action != d.Kind { // otherwise the request was applied
 		return
 	}
 	Write(tx, e.At, Fact{Event: RequestApproved, Subject: d.Request})
@@ -49,8 +49,8 @@ func orUnknown(origin string) string {
 	return origin
 }
 
-// requestEvents maps the actions of audit entries to events of change requests. An entry whose action is the kind of
-// the request records one that was applied.
+// requestEvents maps the actions of audit entries to events of change requests. If the action of an entry is the
+// kind of a request, the request was applied.
 var requestEvents = map[string]Event{
 	"act.make":     RequestWaits,
 	"act.rejected": RequestRejected,
@@ -58,7 +58,7 @@ var requestEvents = map[string]Event{
 	"act.failed":   RequestFailed,
 }
 
-// ownEvents are the events of a person's own account, by the action of their entries.
+// ownEvents are the events of a person's own account, by the action of the audit entry.
 var ownEvents = map[string]Event{
 	"person.network":        NewNetwork,
 	"person.factor":         FactorChanged,

@@ -11,10 +11,10 @@ import (
 
 // The limits of a round.
 const (
-	// pauseStep is how much longer a reader's next message of a topic waits for each one within the last hour.
+	// pauseStep is the delay of a reader's next message of a topic for each message of the last hour.
 	pauseStep = 5 * time.Minute
 	pauseOver = time.Hour
-	// mostHourly is the number of messages of the installation within an hour.
+	// mostHourly is the maximum number of messages of the installation in an hour.
 	mostHourly = 1000
 
 	mostReaders = 1000 // persons and topics in one round
@@ -34,17 +34,17 @@ const (
 	takeNotices = `UPDATE notice_readers SET message = $2 WHERE person = $1 AND message = '' AND notice IN (SELECT value FROM texts($3))`
 )
 
-// unread takes the place of a message's id for facts that ended before they were sent, or that their reader may no
-// longer see.
+// unread is stored instead of a message's id for facts that ended before they were sent, or that their reader may
+// no longer see.
 const unread = "none"
 
-// waiting is a reader with facts of a topic that are due.
+// waiting is a reader with due facts of a topic.
 type waiting struct {
 	person string
 	topic  Topic
 }
 
-// gather makes messages of the facts that are due.
+// gather makes messages from the facts that are due.
 func (n *Notices) gather(ctx context.Context) error {
 	now := n.Clock.Now()
 	var all []waiting
@@ -167,7 +167,7 @@ func (n *Notices) names(ctx context.Context, parts []part) (map[string]string, e
 	return names, nil
 }
 
-// take assigns facts to a message. It fails as a whole if another node took one of them.
+// take assigns facts to a message. If another node took one of the facts, it fails and changes nothing.
 func take(tx *db.Tx, person, message string, list []stored) {
 	ids := make([]string, len(list))
 	for i, f := range list {

@@ -13,10 +13,10 @@ import (
 // mostSMS is the length of a notice by SMS in characters: one segment.
 const mostSMS = 150
 
-// short returns a message as an SMS. It has no body and no link, because a number may change its owner.
+// short returns a message as an SMS. The SMS has no body and no link, because a number may change its owner.
 func short(title string) string {
 	return strings.Map(func(r rune) rune {
-		if r > '~' { // would double the segments
+		if r > '~' { // would double the number of segments
 			return '?'
 		}
 		return r
@@ -57,7 +57,7 @@ type hookBody struct {
 	} `json:"data"`
 }
 
-// slackEscapes neutralises the characters that Slack reads as mentions and links.
+// slackEscapes escapes the characters that Slack reads as mentions and links.
 var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // post sends a message to the hook. The file is read at each attempt.

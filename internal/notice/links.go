@@ -15,13 +15,14 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// forgottenKind is the kind of the jobs of forgotten passwords. It is permanent: rows outlive programs.
+// forgottenKind is the kind of the jobs of forgotten passwords. It never changes, because rows outlive
+// programs.
 const forgottenKind = "notice-forgotten"
 
-// Links reports whether links can be sent by mail: this needs a mail server and a public URL.
+// Links reports whether links can be sent by mail, which needs a mail server and a public URL.
 func (n *Notices) Links() bool { return n.SMTP.Enabled() && n.PublicURL != "" && n.Seal != nil }
 
-// errNoLinks is returned where no links can be sent.
+// errNoLinks is returned if no links can be sent.
 func errNoLinks() error {
 	return problem.New(problem.Refused, "no_mail", "This server sends no mail. Ask an operator to reset your credentials.")
 }
@@ -81,7 +82,8 @@ func (n *Notices) forgotten(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return jobs.Done()
 }
 
-// Invite sends, in tx, the link of an invitation or a reset to the person's address. The code goes another way.
+// Invite sends, in tx, the link of an invitation or a reset to the person's address. The person gets the code
+// in another way.
 func (n *Notices) Invite(tx *db.Tx, email, token string) error {
 	if !n.Links() {
 		return errNoLinks()

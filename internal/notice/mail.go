@@ -23,17 +23,17 @@ const (
 	stepWithin = 20 * time.Second
 )
 
-// errFinal is wrapped by a refusal that another attempt would meet, too.
+// errFinal is wrapped by a refusal that another attempt would also get.
 var errFinal = errors.New("refused for good")
 
-// errNoNumber is returned for an SMS to a person who has no number any more.
+// errNoNumber is returned for an SMS to a person without a number.
 var errNoNumber = fmt.Errorf("%w: the person has no phone number", errFinal)
 
-// mailer sends mails through one server. Each attempt has a connection of its own.
+// mailer sends mails through one server. Each attempt uses a new connection.
 type mailer struct{ config.SMTP }
 
-// send delivers one message. It returns nil once the server has taken it. The same message has the same Message-ID at every attempt,
-// because the answer to an earlier one may have been lost.
+// send delivers one message. It returns nil after the server has accepted it. All attempts of a message have the same Message-ID,
+// because the server's answer to an earlier attempt may have been lost.
 func (m mailer) send(ctx context.Context, msg message) error {
 	letter, err := m.letter(msg)
 	if err != nil {
@@ -41,7 +41,7 @@ func (m mailer) send(ctx context.Context, msg message) error {
 	}
 	return m.dial(ctx, func(c *gomail.Client, ctx context.Context) error {
 		err := c.DialAndSendWithContext(ctx, letter)
-		if letter.IsDelivered() { // what fails behind the acceptance, such as QUIT, changes nothing
+		if letter.IsDelivered() { // an error after the acceptance, such as of QUIT, is ignored
 			return nil
 		}
 		var refused *gomail.SendError
@@ -52,7 +52,7 @@ func (m mailer) send(ctx context.Context, msg message) error {
 	})
 }
 
-// letter returns a message as it is sent.
+// letter returns a message in the form in which it is sent.
 func (m mailer) letter(msg message) (*gomail.Msg, error) {
 	letter := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	if err := letter.From(m.From); err != nil {
@@ -64,7 +64,7 @@ func (m mailer) letter(msg message) (*gomail.Msg, error) {
 	letter.Subject(msg.title)
 	letter.SetMessageIDWithValue(m.messageID(msg.id))
 	letter.SetDateWithValue(msg.madeAt)
-	letter.SetGenHeader("Auto-Submitted", "auto-generated") // no answers by machines
+	letter.SetGenHeader("Auto-Submitted", "auto-generated") // asks for no automatic replies
 	letter.SetBodyString(gomail.TypeTextPlain, msg.body)
 	return letter, nil
 }
@@ -78,22 +78,23 @@ func (m mailer) messageID(id string) string {
 	return id + from.Address[strings.LastIndexByte(from.Address, '@'):]
 }
 
-// probe connects to the server, signs in and leaves. It sends no mail.
+// probe connects to the server, signs in and disconnects. It sends no mail.
 func (m mailer) probe(ctx context.Context) error {
 	return m.dial(ctx, func(c *gomail.Client, ctx context.Context) error {
 		if err := c.DialWithContext(ctx); err != nil {
 			return err
 		}
-		_ = c.Close() // the sign-in is what was asked
+		_ = c.Close() // only the sign-in is checked
 		return nil
 	})
 }
 
-// Probe checks that the mail server of the settings takes a connection with its encryption and password.
+// Probe checks that the configured mail server accepts a connection with the configured encryption and
+// password.
 func Probe(ctx context.Context, s config.SMTP) error { return mailer{s}.probe(ctx) }
 
-// dial runs fn with a client. The connection is closed with ctx and after the time of an attempt, so fn ends whatever the server does.
-// The library does not close a connection on which the greeting or the sign-in failed.
+// dial runs fn with a client. It closes the connection when ctx ends and after the time of an attempt, so that fn always ends. The
+// library itself does not close a connection after a failed greeting or sign-in.
 func (m mailer) dial(ctx context.Context, fn func(*gomail.Client, context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(m.Timeout, mailWithin), errors.New("the mail server did not answer in time"))
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// jobKind is permanent: rows outlive programs.
+	// jobKind never changes, because rows outlive programs.
 	jobKind = "notice"
 	// giveUpAfter is the time within which a message must be delivered.
 	giveUpAfter = 24 * time.Hour
@@ -32,7 +32,7 @@ type message struct {
 	endsAt      time.Time // zero: the usual
 }
 
-// State is what became of a message. Stored.
+// State is the state of a message. Values are stored.
 type State string
 
 // The states.

@@ -1,10 +1,11 @@
 // Package notice notifies people by mail, SMS and a hook of facts that they should know: a change request that awaits them, money whose outcome is
 // unknown.
 //
-// A fact is a row, written in the transaction that makes it, or by a watcher that claims it, so that two nodes notify once. A periodic
-// worker finds the readers of new facts by their permissions at the place, and the choice of each. It puts the facts of a person and
-// topic together into one message, so that a flood of facts is one mail. The more messages a person got within an hour, the longer
-// the next one waits. A message is a durable job of its own kind. A mail server that hangs or refuses holds up nothing else.
+// A fact is a row. The transaction that causes the fact writes it, or a watcher that first claims it, so that two nodes write one
+// notice. A periodic worker finds the readers of new facts by their permissions at the place, and reads their choices. It combines the
+// facts of a person and topic into one message, so that a flood of facts is one mail. The more messages a person got within an hour,
+// the longer the next message waits. A message is a durable job with a separate kind. So a mail server that hangs or refuses delays no
+// other work.
 //
 // Delivery is at least once. Each attempt of a message has the same Message-ID. Bodies are plain text, without whole phone or account
 // numbers, and nothing can be approved by a link.
@@ -48,7 +49,7 @@ import (
 const (
 	workEvery = 20 * time.Second
 	workName  = "notices"
-	// workers are messages in delivery at once, and perChannel those of one channel.
+	// workers is the number of messages in delivery at once, and perChannel the number for one channel.
 	workers    = 6
 	perChannel = 3
 	// keepFor is how long notices and messages are kept.
@@ -56,7 +57,7 @@ const (
 	pruneBatch = 1000
 )
 
-// New makes the notices of a node, and registers their work with the queue where a channel is configured. The queue must not have
+// New makes the notices of a node. If a channel is configured, it registers their work with the queue. The queue must not have
 // started.
 func New(d Deps) *Notices {
 	n := &Notices{Deps: d, pauses: pauses}
@@ -68,8 +69,8 @@ func New(d Deps) *Notices {
 	return n
 }
 
-// Work makes one round: it looks for conditions, finds the readers of new facts, and makes messages. A part that fails does not keep
-// the others from their work.
+// Work makes one round: it looks for conditions, finds the readers of new facts, and makes messages. If one part fails, the others
+// still run.
 func (n *Notices) Work(ctx context.Context) error {
 	var watched error
 	if n.Watch != nil {

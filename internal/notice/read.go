@@ -10,10 +10,10 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Delivered is that people with a role received a notice.
+// Delivered records that people with a role received a notice.
 type Delivered struct {
 	Role roles.Role
-	At   time.Time // when the first of them did
+	At   time.Time // when the first of them received it
 }
 
 const selectDelivered = `SELECT r.role, min(m.ended_at) FROM notice_claims c JOIN notice_readers r ON r.notice = c.notice JOIN notice_messages m ON m.id = r.message
@@ -37,8 +37,8 @@ func (n *Notices) Notified(ctx context.Context, e Event, name string) (list []De
 type Health struct {
 	Channel Channel
 	Waiting int       // messages that are not delivered yet
-	Oldest  time.Time // of them; zero: none
-	Error   string    // of the last attempt of the oldest one; empty: it was not tried
+	Oldest  time.Time // time of the oldest of them; zero: none
+	Error   string    // error of the last attempt of the oldest one; empty: no attempt
 	Failed  int       // messages of the last day that were given up or refused for good
 }
 
@@ -92,20 +92,21 @@ func (n *Notices) Health(ctx context.Context) (list []Health, err error) {
 	return list, err
 }
 
-// Message is a message as the page of messages shows it. It has no body.
+// Message is a message for the page of messages. It has no body.
 type Message struct {
 	ID, Address, Title, Error string
 	Channel                   Channel
 	Topic                     Topic
 	State                     State
 	Tries                     int
-	MadeAt, EndedAt           time.Time // EndedAt is zero while it is not delivered
+	MadeAt, EndedAt           time.Time // zero until it was delivered
 }
 
 const selectMessages = `SELECT id, address, title, error, channel, topic, state, tries, made_at, ended_at FROM notice_messages
 	WHERE $1 = '' OR id < $1 ORDER BY id DESC LIMIT $2`
 
-// Messages lists messages, the newest first. before is the id of the last one of the page before; empty: the first page.
+// Messages lists messages, the newest first. before is the id of the last message of the previous page. If it is empty,
+// the list starts with the newest message.
 func (n *Notices) Messages(ctx context.Context, before string, limit int) (list []Message, err error) {
 	err = n.DB.Read(ctx, func(tx *db.Tx) error {
 		list = nil

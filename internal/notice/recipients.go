@@ -7,14 +7,15 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// recipient is where a reader's messages about a topic go.
+// recipient is the channel and the address of a reader's messages about a topic.
 type recipient struct {
 	channel Channel
 	address string
 	sees    func(f stored, s standing) bool
 }
 
-// recipient returns where messages of a topic for a reader go; false: nowhere, now.
+// recipient returns the recipient of a reader's messages about a topic. It returns false if there is none
+// now.
 func (n *Notices) recipient(ctx context.Context, person string, t Topic) (to recipient, reached bool, err error) {
 	if person == hookReader {
 		return recipient{Hook, hookName, func(_ stored, s standing) bool { return s.place == roles.Installation }}, n.has(Hook), nil
@@ -38,7 +39,7 @@ func mayRead(p identity.Listed, f stored, s standing) bool {
 	return eventRules[f.event].own || p.Email == s.about || roles.Can(roles.SiteOf(s.place), roleAt(p, s.place), s.needs)
 }
 
-// roleAt returns the role of a person at a place; empty: none.
+// roleAt returns the role of a person at a place. It is empty if the person has none.
 func roleAt(p identity.Listed, place string) roles.Role {
 	for _, m := range p.Memberships {
 		if m.Tenant == place {

@@ -27,18 +27,18 @@ func (r Request) text() string {
 // isRequest reports whether the facts of an event come from its change request.
 func (e Event) isRequest() bool { return eventRules[e].topic == Approvals || e == RoleChanged }
 
-// standing is the present state of a stored fact.
+// standing is the current state of a stored fact.
 type standing struct {
 	place  string
-	person string           // its only reader; empty: everybody who may see it
+	person string           // id of its only reader; empty: everybody who may see it
 	barred []string         // are not notified
-	needs  roles.Permission // that a reader needs
-	about  string           // the e-mail address of one more reader; empty: none
+	needs  roles.Permission // permission that a reader needs
+	about  string           // e-mail address of one more reader; empty: none
 	lines  []string
 	over   bool // nobody needs to be notified any more
 }
 
-// stands returns the present state of a fact.
+// stands returns the current state of a fact.
 func (n *Notices) stands(ctx context.Context, f stored) (standing, error) {
 	s := standing{place: f.place, person: f.person, barred: []string{f.actor}, needs: eventRules[f.event].needs, lines: f.lines}
 	if !f.event.isRequest() {

@@ -16,7 +16,7 @@ const (
 // sealLabel names the use of the master key under which texts with a link are sealed.
 const sealLabel = "notice/body"
 
-// Sealer returns what seals the texts with a link.
+// Sealer returns the cipher that seals the texts with a link.
 func Sealer(ring config.Secret) *config.Sealer { return ring.Sealer(sealLabel) }
 
 // Sealed returns the table of the texts with a link that are not delivered yet.

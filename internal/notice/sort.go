@@ -35,7 +35,8 @@ const (
 )
 
 const (
-	// stale facts are not notified any more, such as those from before the mail server was set up.
+	// stale is the age from which facts cause no notice, such as facts from before the mail server was set
+	// up.
 	stale     = 24 * time.Hour
 	sortBatch = 200
 )
@@ -69,7 +70,7 @@ func (n *Notices) sort(ctx context.Context) error {
 		var readers []reader
 		for _, f := range list {
 			found, err := n.readers(ctx, f, seen)
-			if err != nil { // it waits for the next round, and the others do not wait for it
+			if err != nil { // it is sorted in the next round, and the others are sorted now
 				failed = errors.Join(failed, err)
 				continue
 			}
@@ -81,7 +82,8 @@ func (n *Notices) sort(ctx context.Context) error {
 	}
 }
 
-// storeReaders stores the readers of facts. It fails as a whole if another node sorted one of the facts.
+// storeReaders stores the readers of facts. If another node has sorted one of the facts, it fails and changes
+// nothing.
 func (n *Notices) storeReaders(ctx context.Context, sorted []string, readers []reader) error {
 	if len(sorted) == 0 {
 		return nil
@@ -93,10 +95,10 @@ func (n *Notices) storeReaders(ctx context.Context, sorted []string, readers []r
 	})
 }
 
-// readers returns who is to be notified of a fact.
+// readers returns the people who get a notice of a fact.
 func (n *Notices) readers(ctx context.Context, f stored, seen *audience) ([]reader, error) {
 	rule, known := eventRules[f.event]
-	if !known || n.Clock.Now().Sub(f.madeAt) > stale { // the event of a newer release is sorted by a node that has it, or not at all
+	if !known || n.Clock.Now().Sub(f.madeAt) > stale { // only a node of the newer release can sort its events
 		return nil, nil
 	}
 	s, err := n.stands(ctx, f)
@@ -144,7 +146,7 @@ func (n *Notices) owner(ctx context.Context, f stored, t Topic) ([]reader, error
 	return []reader{{f.id, f.person, role, t, c.due(n.Clock.Now())}}, nil
 }
 
-// reads reports whether a person is to be notified, as far as the role allows it.
+// reads reports whether a person's role and choices allow a notice.
 func (s standing) reads(person string) bool {
 	if s.person != "" {
 		return person == s.person
@@ -152,7 +154,7 @@ func (s standing) reads(person string) bool {
 	return !slices.Contains(s.barred, person)
 }
 
-// holders returns who has a role at a place, and reads what each chose.
+// holders returns the people with a role at a place, and reads their choices.
 func (n *Notices) holders(ctx context.Context, place string, seen *audience) ([]identity.Holder, error) {
 	if list, known := seen.holders[place]; known {
 		return list, nil
@@ -175,7 +177,7 @@ func (n *Notices) holders(ctx context.Context, place string, seen *audience) ([]
 	return list, err
 }
 
-// firstID comes before every id that is made at a time or later.
+// firstID returns an id that sorts before every id of a time or later.
 func firstID(at time.Time) string {
 	var id uuid.UUID
 	ms := uint64(max(at.UnixMilli(), 0))

@@ -19,8 +19,8 @@ const selectUndelivered = `SELECT m.id, m.person, m.topic, m.address, m.title, m
 	WHERE m.channel = 'email' AND m.secret = 0 AND m.topic IN ('money', 'security') AND m.made_at > $1
 		AND (m.state = 'failed' OR m.state = 'pending' AND m.tries > 0 AND m.made_at < $2) ORDER BY m.made_at LIMIT $3`
 
-// undelivered has another channel carry the messages about money and security that mail does not deliver: SMS to the person where a
-// number is known, and in any case one notice to the hook and to the operators.
+// undelivered sends messages about money and security on another channel if mail does not deliver them. The person gets an SMS if a
+// number is known. The hook and the operators always get one notice.
 func (n *Notices) undelivered(ctx context.Context) error {
 	if !n.has(Email) || len(n.Channels()) == 1 {
 		return nil

@@ -20,7 +20,7 @@ const (
 	mostFacts = 20 // notices that one message lists
 )
 
-// Name quotes a name that a customer chose: one line, at most 40 characters.
+// Name quotes a name that a customer chose, on one line and with at most 40 characters.
 func Name(text string) string {
 	return `"` + strings.ReplaceAll(cut(flat(text), mostName), `"`, "'") + `"`
 }
@@ -31,10 +31,10 @@ var digits = regexp.MustCompile(`\d(?:[ \-]?\d){6,}`)
 // uuids keeps ids out of the search for numbers.
 var uuids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// line returns a text as one line of a message, without whole numbers.
+// line returns a text as one line of a message, without complete numbers.
 func line(text string) string { return masked(cut(flat(text), mostLine)) }
 
-// masked hides all but the last three digits of whole numbers.
+// masked hides all but the last three digits of complete numbers.
 func masked(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -49,7 +49,7 @@ func masked(text string) string {
 	return out.String()
 }
 
-// flat puts a text on one line of characters that a reader sees.
+// flat returns a text on one line, with only visible characters.
 func flat(text string) string {
 	return strings.Join(strings.FieldsFunc(usertext.Visible(strings.ToValidUTF8(text, "")), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
@@ -62,7 +62,7 @@ func cut(text string, most int) string {
 	return string([]rune(text)[:most-3]) + "..."
 }
 
-// part is the notices of one event at one place in a message.
+// part has the notices of one event at one place in a message.
 type part struct {
 	event  Event
 	place  string
@@ -83,7 +83,8 @@ func (p part) title() string {
 // letter is a message before it is stored.
 type letter struct{ title, body string }
 
-// compose writes a message of several parts in plain text. public is the URL of this server; empty: the message has no links.
+// compose writes a message of several parts in plain text. public is the URL of this server. If it is empty, the message has
+// no links.
 func compose(parts []part, names map[string]string, public string) letter {
 	var b strings.Builder
 	for n, p := range parts {
@@ -118,7 +119,7 @@ func compose(parts []part, names map[string]string, public string) letter {
 	return letter{"Makola: " + cut(title, mostTitle), b.String()}
 }
 
-// base returns where the pages of a place begin.
+// base returns the path prefix of a place's pages.
 func base(place string) string {
 	if place == roles.Installation {
 		return "/ops"

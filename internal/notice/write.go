@@ -12,25 +12,25 @@ import (
 // Fact is something of which people are notified.
 type Fact struct {
 	Event   Event
-	Place   string // whose people read it: a tenant's id, or roles.Installation
+	Place   string // place whose people read it: a tenant's id, or roles.Installation
 	Person  string // its only reader; empty: everybody at the place who may see it
-	Actor   string // the id of the person who did it, who is not notified
+	Actor   string // id of the person who caused it and gets no notice
 	Subject string // the id of the subject
 	Lines   []string
-	Things  int // the number of facts of the same event that it represents; 0: one
+	Things  int // number of facts of the same event that it stands for; 0: one
 }
 
 const insertNotice = `INSERT INTO notices (id, event, place, person, actor, subject, lines, things, made_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-// Write stores a fact in the transaction that makes it. Its readers are found later, so the transaction reads nothing for it. It
-// returns the id of the notice.
+// Write stores a fact in the transaction that makes it. The readers are found later, so the transaction reads nothing for it.
+// Write returns the id of the notice.
 func Write(tx *db.Tx, at time.Time, f Fact) string {
 	id := uuid.Must(uuid.NewV7()).String()
 	tx.Defer(insertNotice, 1, id, string(f.Event), f.Place, f.Person, f.Actor, f.Subject, strings.Join(first(f.Lines), "\n"), max(f.Things, 1), at)
 	return id
 }
 
-// first returns the first lines of a fact, each a single line without whole numbers.
+// first returns the first lines of a fact, without complete numbers.
 func first(lines []string) []string {
 	var kept []string
 	for _, l := range lines[:min(len(lines), mostLines)] {
@@ -39,7 +39,7 @@ func first(lines []string) []string {
 	return kept
 }
 
-// stored is a fact as it is stored.
+// stored is a fact in stored form.
 type stored struct {
 	id                   string
 	event                Event

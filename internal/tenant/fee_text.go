@@ -14,10 +14,11 @@ import (
 // Service is a product on a channel. A plan has at most one rule for each.
 type Service struct {
 	Product Product
-	Channel string // AnyChannel: the channels without a rule of their own
+	Channel string // AnyChannel: all channels without their own rule
 }
 
-// Services returns every service that a plan can have a rule for: the products in their order, each first for any channel.
+// Services returns every service for which a plan can have a rule. It lists the products in order, and for each product
+// AnyChannel first.
 func Services() (list []Service) {
 	for _, product := range Products() {
 		list = append(list, Service{product, AnyChannel})

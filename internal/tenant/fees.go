@@ -20,7 +20,7 @@ type Product string
 const (
 	Collection Product = "collection"
 	Payout     Product = "payout"
-	Refund     Product = "refund" // of a collection, whose own charges are not returned
+	Refund     Product = "refund" // refund of a collection; the collection's own charges are not returned
 )
 
 // Products returns all products with a fee.
@@ -29,7 +29,7 @@ func Products() []Product { return []Product{Collection, Payout, Refund} }
 // Channels in addition to the networks. Transfers between wallets have no fee.
 const (
 	ChannelBank = "BANK" // of payouts
-	AnyChannel  = ""     // applies to every channel without a rule of its own
+	AnyChannel  = ""     // applies to every channel without its own rule
 )
 
 // Default is the tenant id of the default plan. It applies to all tenants without a plan of their own.
@@ -52,7 +52,7 @@ type Rule struct {
 // Fee returns the charges for an amount.
 func (r Rule) Fee(amount money.Pesewas) money.Pesewas {
 	fee := r.Flat + money.Percent(amount, r.BasisPoints)
-	if fee < r.Flat { // overflow, which no limit allows
+	if fee < r.Flat { // an overflow; no limit allows such an amount
 		fee = amount
 	}
 	fee = max(fee, r.Minimum)
@@ -78,8 +78,8 @@ type plan struct {
 	rules   []Rule
 }
 
-// RuleOf returns the rule of a product on a channel: the rule of the channel, else the rule for any channel. If there
-// is neither, it returns a rule without a fee.
+// RuleOf returns the rule of a product on a channel. It is the rule of the channel, or else the rule for any channel.
+// If neither exists, RuleOf returns a rule without a fee.
 func RuleOf(rules []Rule, product Product, channel string) Rule {
 	for _, want := range []string{channel, AnyChannel} {
 		for _, r := range rules {
@@ -187,7 +187,8 @@ func (s *Store) loadPlans(ctx context.Context, tenant string) ([]plan, error) {
 	return plans, err
 }
 
-// PlanNow returns the rules that apply to a tenant now, and the version of the newest plan of its own, or 0.
+// PlanNow returns the rules that apply to a tenant now, and the version of the tenant's own newest plan, or
+// 0.
 func (s *Store) PlanNow(ctx context.Context, tenant string) (rules []Rule, newest int64, err error) {
 	if rules, _, err = s.FeePlan(ctx, tenant, s.clock.Now()); err != nil {
 		return nil, 0, err
@@ -196,8 +197,8 @@ func (s *Store) PlanNow(ctx context.Context, tenant string) (rules []Rule, newes
 	return rules, newest, err
 }
 
-// ReplaceFeePlan is SetFeePlan for a caller that has seen the version seen as the newest. It returns an error if
-// another version was added since.
+// ReplaceFeePlan is SetFeePlan for a caller that knows the newest version, seen. It returns an error if a newer
+// version was added in the meantime.
 func (s *Store) ReplaceFeePlan(tx *db.Tx, tenant string, seen int64, from time.Time, rules []Rule) error {
 	if tenant != Default {
 		if _, err := s.lock(tx, tenant); err != nil {

@@ -79,8 +79,8 @@ func (q Quotas) Over(settings config.Quotas) config.Quotas {
 // Stored is how much of a quota a tenant has used. Most is 0 if there is no limit.
 type Stored struct{ Used, Most int64 }
 
-// Room returns refusal if the count of a query plus more would exceed most. 0 means no limit. It runs before the rows
-// are written and locks nothing, so concurrent requests may each exceed the limit by their own rows.
+// Room returns refusal if the count of a query plus more would exceed most. A most of 0 means no limit. Room runs
+// before the rows are written, and locks nothing. So concurrent requests may each exceed the limit by their own rows.
 func Room(tx *db.Tx, count, id string, more, most int64, refusal error) error {
 	if most == 0 || more == 0 {
 		return nil

@@ -57,14 +57,14 @@ const (
 // Duplicates selects the response to a request whose reference was used before.
 type Duplicates string
 
-// Responses to duplicates. The documented default is a refusal. The other response, for a day and for equal requests,
-// is the current state of the first payment.
+// Responses to duplicates. The documented default is a refusal. The other response is the current state of the first
+// payment. It applies for a day, and only to equal requests.
 const (
 	RefuseDuplicates Duplicates = "refuse"
 	RepeatDuplicates Duplicates = "repeat"
 )
 
-// AirtimeRefund selects who receives the money if airtime that mobile money paid for fails.
+// AirtimeRefund selects who receives the money if airtime paid by mobile money fails.
 type AirtimeRefund string
 
 // The wallet keeps the money, which is the documented default, or it is refunded to the payer.
@@ -73,7 +73,7 @@ const (
 	RefundToPayer  AirtimeRefund = "payer"
 )
 
-// The transfer limits of a tenant without limits of its own.
+// The transfer limits of a tenant without its own limits.
 const (
 	DefaultWalletLimit = 15_000 * money.Cedi
 	DefaultBankLimit   = 50_000 * money.Cedi
@@ -91,7 +91,8 @@ const maxName = 120
 // MaxURL is the longest address of an account for events, in characters.
 const MaxURL = 500
 
-// Freshness is how old a cached tenant, fee plan or absence of one may be.
+// Freshness is the maximum age of a cached tenant or fee plan. It also limits how long a missing one is
+// cached.
 const Freshness = time.Second
 
 // cached is the maximum number of tenants in a node's cache.
@@ -112,7 +113,7 @@ type Tenant struct {
 	RefundAirtime      AirtimeRefund
 	Listed             Listed
 	Quotas             Quotas
-	Email              string        // for providers of collections that ask for one; may be empty
+	Email              string        // e-mail address for providers of collections that require one; may be empty
 	Voucher            bool          // the account's clients send the payers' vouchers, which Telecel may need
 	LowBalance         money.Pesewas // below which balance of the wallet the account wants to be warned; 0: never
 	SMSURL             string        // where texts from handsets are sent; empty: nowhere
@@ -460,7 +461,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 // Unlocked reads a tenant in tx without a lock.
 func (s *Store) Unlocked(tx *db.Tx, id string) (Tenant, error) { return s.read(tx, selectTenant, id) }
 
-// Locked reads a tenant in tx and keeps others from changing it until the end.
+// Locked reads a tenant in tx and locks it until tx ends.
 func (s *Store) Locked(tx *db.Tx, id string) (Tenant, error) { return s.lock(tx, id) }
 
 func (s *Store) lock(tx *db.Tx, id string) (Tenant, error) {
