@@ -1,11 +1,11 @@
-// Package db is the only access to the database. It opens SQLite (the default, without installation) or PostgreSQL
-// (for several nodes). Both engines run the same SQL text with $1 placeholders. Where the engines need different SQL, a
-// statement has a keyword of engine/words.go, which knows the SQL of each engine for it.
+// Package db is the only access to the database. It opens SQLite (the default, without installation) or PostgreSQL (for
+// several nodes). Both engines run the same SQL text with $1 placeholders. Where the engines need different SQL, a
+// statement contains a keyword. engine/words.go replaces the keyword by the SQL of each engine.
 //
 // Write runs a transaction as a function. The function can run more than once, so each run must compute its results
-// anew. Reads are sent at once, and Gather sends several in one exchange. Writes without a needed result are deferred
-// and travel together with COMMIT. On PostgreSQL BEGIN travels with the first reads, so a whole group commit costs
-// two exchanges with the server. SQLite has one writer, and the transactions that wait for it share one COMMIT
+// anew. Reads are sent at once, and Gather sends several in one exchange. Writes whose result nobody needs are
+// deferred and sent together with COMMIT. On PostgreSQL BEGIN is sent with the first reads, so a whole group commit
+// costs two exchanges with the server. SQLite has one writer, and the transactions that wait for it share one COMMIT
 // (sqlite/writer.go). Durability is always full: synchronous=FULL on SQLite, synchronous commit on PostgreSQL. When
 // the response to COMMIT is lost, Write returns ErrAmbiguous. WriteRecognising then checks whether the rows exist.
 //
@@ -27,8 +27,8 @@
 //	errors.go                      errors that callers distinguish
 //	lock*.go                       one server for a data folder
 //
-// Each engine is a package: sqlite and postgres keep the connections and spell statements. Package engine holds the
-// types that both share.
+// Each engine has a package, sqlite or postgres, which keeps the connections and translates statements. Package
+// engine has the types that both share.
 package db
 
 import (
@@ -67,7 +67,7 @@ func (e Engine) String() string {
 type Options struct {
 	URL      string  // a postgres:// URL; empty means SQLite at Path
 	Path     string  // the SQLite file; its folder is created
-	MaxConns int     // maximum number of connections (PostgreSQL: all, default 16; SQLite: readers, default 4 or twice the processors; two more are reserved)
+	MaxConns int     // maximum number of connections, plus two reserved ones (PostgreSQL: all, default 16; SQLite: readers, default 4 or twice the processors)
 	Reserve  int64   // bytes of SQLite's disk that are reserved for payments, see Short
 	Faults   *Faults // nil outside tests
 }

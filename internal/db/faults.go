@@ -55,7 +55,7 @@ func (f *Faults) Decide(fn func(Boundary) Fault) {
 	f.decide = fn
 }
 
-// At plans a fault for the nth time from now that the boundary is passed. 1 is the next time.
+// At plans a fault for the nth time that a boundary is passed, counted from now. 1 is the next time.
 func (f *Faults) At(b Boundary, nth int, fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 const (
 	keptConns   = 2   // reserved for engine.PrioritySystem
-	bulkPart    = 4   // bulk work has at most one in bulkPart connections
+	bulkPart    = 4   // bulk work has at most 1/bulkPart of the connections
 	tenantConns = 2   // connections of one tenant's bulk work at once
 	tenantWaits = 256 // bulk transactions of one tenant that may wait
 )
@@ -26,7 +26,7 @@ type gate struct {
 	tenants map[string]*bulkUse
 	most    int // maximum number of connections of one tenant's bulk work
 	waiting [3][]*waiter
-	turns   int // connections given to other work since bulk work had one
+	turns   int // connections given to other work since bulk work got one
 }
 
 // bulkUse counts one tenant's bulk transactions: those with a connection, and those that wait.
@@ -81,7 +81,7 @@ func (g *gate) enter(ctx context.Context, p engine.Purpose) (pass, error) {
 		g.removeLocked(p.Priority, i)
 		return pass{}, ctx.Err()
 	}
-	return w.pass, nil // the right arrived at the same moment as the end of ctx
+	return w.pass, nil // the right arrived when ctx ended
 }
 
 // leave returns a right and passes it to the next waiter.

@@ -17,6 +17,6 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// unlockFile also ends the lock for copies of the file descriptor. A child process shares the descriptor between fork
-// and exec, so closing ours would leave the lock in place.
+// unlockFile also ends the lock for copies of the file descriptor. Between fork and exec a child process shares the
+// descriptor. So closing only our descriptor would leave the lock in place.
 func unlockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }

@@ -232,8 +232,8 @@ func (d *DB) apply(ctx context.Context, m Migration) error {
 }
 
 // backup copies a SQLite database into a file of the same folder before the migration next. The finished copy
-// replaces an older one of that name. Another process may migrate at the same time, so the copy is kept only if next
-// was still pending when it was taken.
+// replaces an older one of that name. Another process may migrate at the same time. So the copy is kept only if next
+// was still pending when the copy was made.
 func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
 	name := fmt.Sprintf("%s.before-%04d", d.path, next.Number)
 	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")

@@ -7,9 +7,9 @@ import (
 	"github.com/makola/makola/internal/db/postgres"
 )
 
-// Place identifies a copy of a database. Physical copies (a base backup, a standby) have the same System and Tables,
-// and get a Timeline of their own when they are promoted. All other copies have other values. Unknown fields are
-// empty, as are all fields on SQLite.
+// Place identifies a copy of a database. Physical copies (a base backup, a standby) have the same System and Tables.
+// A copy gets a new Timeline when it is promoted. All other copies have other values. Unknown fields are empty, as
+// are all fields on SQLite.
 type Place struct {
 	System   string // PostgreSQL's system identifier
 	Timeline string // eight hexadecimal digits; increases with each promotion
@@ -34,7 +34,8 @@ func (d *DB) Now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Place returns the place of the database. It returns an error for a standby, which takes no writes.
+// Place returns the place of the database. It returns an error for a standby, because a standby accepts no
+// writes.
 func (d *DB) Place(ctx context.Context) (p Place, err error) {
 	if d.engine != Postgres {
 		return Place{}, nil

@@ -54,7 +54,7 @@ const (
 	sqlTablesLite = `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
 )
 
-// Tables lists the tables of the database. On PostgreSQL it lists those of our schema.
+// Tables lists the tables of the database. On PostgreSQL it lists the tables of our schema.
 func (t *Tx) Tables() (names []string, err error) {
 	text := sqlTablesLite
 	if t.db.engine == Postgres {

@@ -54,8 +54,8 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	}
 	defer func() {
 		err = overdue(caller, err)
-		// The search found no rows. This proves nothing if we could not ask whether the server had finished the
-		// COMMIT.
+		// The search found no rows. This proves nothing if we could not find out whether the server has
+		// finished the COMMIT.
 		if doubts > 0 && errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrAmbiguous) {
 			err = fmt.Errorf("%w: %w", ErrAmbiguous, err)
 		}
@@ -150,8 +150,8 @@ func (d *DB) ask(ctx context.Context, p engine.Purpose, doubt error, landed func
 				return there, nil
 			}
 		}
-		// The check writes nothing, so it can be repeated. While it is repeated, the caller need not know that the
-		// outcome is unknown.
+		// The check writes nothing, so it can be repeated. Only if all checks fail does the caller get
+		// ErrAmbiguous.
 		again := busy || errors.Is(err, engine.ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAmbiguous)
 		if err != nil {
 			lost++
@@ -216,7 +216,7 @@ func (d *DB) read(ctx context.Context, m engine.Mode, fn func(*Tx) error) error 
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		if pauseErr := pause(ctx, try); pauseErr != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err) // callers have no status for a conflict, so it is reported as unavailable
+			return fmt.Errorf("%w: %w", ErrUnavailable, err) // callers have no status for a conflict, so the database is reported as unavailable
 		}
 		d.retried.Add(1)
 	}
@@ -231,7 +231,8 @@ func overdue(caller context.Context, err error) error {
 	return err
 }
 
-// leaving returns a transaction's right to a connection to the gate. gate is nil if the transaction needed no right.
+// leaving gives a transaction's right to a connection back to the gate. gate is nil if the transaction needed no
+// right.
 type leaving struct {
 	gate *gate
 	pass pass

@@ -93,7 +93,8 @@ func (r *runner) adopt(ctx context.Context, owner, dead string) error {
 			return err
 		})
 		if err != nil {
-			// The set may have been committed. A walk over the table then finds its jobs.
+			// The set may have been committed nevertheless. In that case a walk over the table finds its
+			// jobs.
 			r.mu.Lock()
 			r.overflowedLocked(r.clock.Now())
 			r.mu.Unlock()
@@ -101,7 +102,7 @@ func (r *runner) adopt(ctx context.Context, owner, dead string) error {
 		}
 		if len(rows) == 0 {
 			if total > 0 {
-				level := slog.LevelDebug // jobs that waited for a node of this kind arrive one by one, all the time
+				level := slog.LevelDebug // jobs that wait for a node that runs their kind arrive one by one, all the time
 				if strings.Contains(dead, "/") {
 					level = slog.LevelInfo
 				}

@@ -21,7 +21,7 @@ const (
 	sqlWakes     = `SELECT subject, at, CASE WHEN at < now_micros() - $1 THEN 1 ELSE 0 END FROM job_wakes ORDER BY at LIMIT $2`
 	sqlWakesDone = `DELETE FROM job_wakes WHERE (subject, at) IN (SELECT subject, at FROM rows($1) AS w)`
 	// The join finds the jobs of the subjects by their ids. unindexed(owner) keeps both engines from reading all jobs
-	// of the owner. BETWEEN keeps them from a join that reads all jobs.
+	// of the owner. BETWEEN keeps both engines from a join that reads all jobs.
 	sqlSubjects = `WITH heard(of_subject) AS (SELECT value FROM texts($2))
 		SELECT ` + jobColumns + ` FROM heard JOIN jobs ON jobs.id BETWEEN of_subject AND of_subject || '/~'
 		WHERE unindexed(jobs.owner) = $1 AND (jobs.subject = of_subject OR jobs.subject = '' AND jobs.id = of_subject)`

@@ -104,10 +104,11 @@ type Handler struct {
 	// (Hold). While it returns false, this node adopts no such jobs, and jobs added here are left to another node. If
 	// it is nil, the node always runs them. Takes is called often and must not block.
 	Takes func() bool
-	// Left is called for each job that leaves this node's memory unfinished, because there is no room or another
-	// epoch owns the job. The handler then deletes its own data about the job. Left must not block. It may be nil.
+	// Left is called for each job that leaves this node's memory before it is finished. The memory has no room for
+	// the job, or another epoch owns it. The handler then deletes its own data about the job. Left must not block.
+	// It may be nil.
 	Left func(Job)
-	// Run does the work. ctx ends only if the node stops and the time for stopping is over.
+	// Run does the work. ctx ends only when the node stops and the time for running jobs is over.
 	Run func(ctx context.Context, job Job) Outcome
 }
 

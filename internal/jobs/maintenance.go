@@ -36,7 +36,7 @@ func (k *maintainer) maintainLoop() {
 	for {
 		look := k.look
 		if err := k.maintainOnce(ctx); err != nil && ctx.Err() == nil {
-			look = nil // a failed round signals look itself; without this, a database that refuses writes would be queried without a pause
+			look = nil // a failed round signals look itself, so without this pause a database that refuses writes would be queried all the time
 			if missed, ok := told.May(time.Now()); ok {
 				k.log.Warn("job maintenance failed, retrying", "node", k.opts.Node, "error", err, "times_since", missed)
 			}

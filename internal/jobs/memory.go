@@ -19,7 +19,7 @@ type kind struct {
 	resting  []chan struct{} // idle workers; a signal gives one work, closing ends it
 }
 
-// held is a job in memory with the queue's own data about it.
+// held is a job in memory, with the queue's own data about the job.
 type held struct {
 	Job
 	kind    *kind
@@ -35,14 +35,14 @@ type node struct {
 
 	mu        sync.Mutex
 	phase     phase
-	owner     string // of what is in memory; "" when this node has no lease
+	owner     string // owner of the jobs in memory; "" when this node has no lease
 	memory    *scheduler.Scheduler[held]
 	kinds     map[string]*kind
 	periodics map[string]time.Duration // by kind
 	overflow  overflow
 	wakes     map[string]bool // subjects whose hints must be stored for other nodes; true: woken again since the last write
 	peers     int             // other nodes that were alive in the last whole round
-	looked    bool            // a whole round has ended since the epoch began
+	looked    bool            // a complete round has ended since the epoch began
 	lookedAt  time.Time       // by the machine's clock
 	counts    Counts
 	watchers  []chan struct{} // waiting calls of Quiet
@@ -124,9 +124,9 @@ type Counts struct {
 // overflow is the state of the queue while some of this node's jobs are only in the table.
 type overflow struct {
 	on     bool
-	from   time.Time       // no such job is due earlier
+	from   time.Time       // no job outside the memory is due earlier
 	strays time.Time       // time of the last search for jobs that are not in memory, by the machine's clock
-	times  uint64          // number of overflows, by which a walk detects new ones
+	times  uint64          // number of overflows; a walk compares it to detect new overflows
 	walked map[string]bool // ids of jobs that were finished while a walk reads the table
 }
 
@@ -150,8 +150,8 @@ func (n *node) nudge() {
 // putLocked adds the job of a row to memory. If there is no room, it records an overflow.
 func (n *node) putLocked(r *row, m moment) {
 	if old := n.memory.Find(r.ID); old != nil {
-		// A walk may read a job from the table before the transaction that added it reports its commit with the memo.
-		// A handler that has begun does not need the memo any more.
+		// A walk may read a new job from the table before its transaction reports the commit with the memo. If the
+		// handler has already begun, it no longer needs the memo.
 		if old.Job.Memo == nil && !old.Job.begun {
 			old.Job.Memo = r.Memo
 		}
@@ -175,7 +175,7 @@ func (n *node) putLocked(r *row, m moment) {
 		e.Tenant = k.Tenant(r.Job)
 	}
 	if e.Due > m.passed && db.Micros(r.RunAt) == r.created {
-		e.Due = m.passed // the job was to run at once, by a clock that was ahead
+		e.Due = m.passed // a clock that was ahead had planned the job to run at once
 	}
 	n.memory.Put(k.lines, e, m.passed)
 	if n.memory.Len() > n.opts.MemoryMax {

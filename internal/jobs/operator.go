@@ -127,8 +127,8 @@ const (
 	sqlThere = `SELECT 1 FROM jobs WHERE id = $1`
 )
 
-// Rerun makes a dead letter an ordinary job again, for the first node that finds it. It refuses a job that is not a
-// dead letter, because its owner runs it anyway.
+// Rerun makes a dead letter an ordinary job again, for the first node that finds it. It returns an error for a job
+// that is not a dead letter, because the job's owner runs it anyway.
 func (q *Queue) Rerun(ctx context.Context, id string) error {
 	return q.db.Write(ctx, func(tx *db.Tx) error { return q.RerunIn(tx, id) })
 }

@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// nearby is the time before they are due in which jobs are not removed from memory, because they would return at
-	// once.
+	// Jobs that are due within nearby are not removed from memory, because they would return at once.
 	nearby = 30 * time.Second
 	// parkedWithin is the maximum difference between the due times in memory and in the row of a job that leaves the
 	// memory. If it is larger, the row is updated.
 	parkedWithin = time.Second
-	// strayAge is the age after which a job of this node should be in memory or known to overflow. Older jobs that
-	// are neither are searched for.
+	// strayAge is the age after which a job of this node should be in memory or known to overflow. The queue
+	// searches for older jobs that are neither.
 	strayAge = 30 * time.Second
 )
 
@@ -26,7 +25,8 @@ const (
 	sqlStrays = `SELECT count(*) FROM jobs WHERE owner = $1 AND created_at < $2`
 )
 
-// trim removes the jobs that are due last from memory, if there are too many or if due jobs have no room.
+// trim removes the jobs with the latest due times from memory, if there are too many jobs or if due jobs have
+// no room.
 func (r *runner) trim(ctx context.Context) error {
 	r.mu.Lock()
 	owner := r.owner

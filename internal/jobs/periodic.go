@@ -54,8 +54,8 @@ func (r *runner) plantPeriodics(ctx context.Context) error {
 }
 
 // clamp moves the due time of a row nearer if it is too far in the future. The clock may have been set back since the
-// row was planned. Then the row's wait starts again now. The interval of periodic work may have become shorter. Then
-// the row is due after the new interval at the latest.
+// row was planned. In that case the row's wait starts again now. Or the interval of periodic work may have become
+// shorter. In that case the row is due after the new interval at the latest.
 func (r *runner) clamp(planned *row) {
 	if ahead := db.FromMicros(planned.created).Sub(r.clock.Now()); ahead > clock.Skew {
 		planned.RunAt = planned.RunAt.Add(-ahead)

@@ -140,8 +140,8 @@ func (r *runner) worksLocked() bool {
 // stack again.
 const maxResting = 64
 
-// employLocked starts one worker if there is a job to take. That worker starts the next one, so that no more workers
-// are busy than jobs may run. The worker that became idle last is used first.
+// employLocked starts one worker if there is a job to take. That worker starts the next worker, so that no more
+// workers are busy than jobs may run. The worker that became idle last is used first.
 func (r *runner) employLocked(k *kind) {
 	if !k.lines.Offers() || k.starting > 0 || k.workers >= k.Workers {
 		return
@@ -270,7 +270,7 @@ func (r *runner) run(k *kind, job Job) (out Outcome) {
 	return k.Run(r.runCtx, job)
 }
 
-// note stores an outcome, without the lock. For a retry it sets the pause in out.
+// note stores an outcome. It runs without the lock. For a retry it sets the pause in out.
 func (r *runner) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
 	r.mu.Lock()
 	skip := e.Overtaken() || out.verb == verbLater
@@ -352,7 +352,7 @@ func (r *runner) concludeLocked(e *scheduler.Entry[held], out Outcome, failed er
 		}
 		return
 	}
-	e.Line, e.Repeat = job.kind.line(job.Job), job.Tries > 0 // the handler's new knowledge may have changed the line
+	e.Line, e.Repeat = job.kind.line(job.Job), job.Tries > 0 // the run may have changed the line of the job
 	r.memory.Again(e, due, m.passed)
 	r.dispatchLocked()
 }

@@ -100,7 +100,7 @@ var passColumns = []db.Column[note]{
 	{Name: "parked", Text: func(n note) string { return parked(n.kind) }},
 }
 
-// These statements change only jobs of the given owner, because another node that adopted a job decides about it.
+// These statements change only jobs of the given owner, because a node that adopted a job decides about it.
 // unindexed(owner) keeps both engines from reading all jobs of the owner.
 const (
 	sqlPostpone = `UPDATE jobs SET run_at = n.at, tries = n.tries, last_error = n.error

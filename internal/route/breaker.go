@@ -19,8 +19,8 @@ const (
 )
 
 // Report records the outcome of a call to a provider, so that its breaker can open or close. A clear refusal and a
-// recognized duplicate are successes, because the provider works. A bare refusal counts neither way. Status queries
-// are not reported, because they show little about submissions.
+// recognized duplicate are successes, because the provider works. A refusal without a known code counts as neither.
+// Status queries are not reported, because they show little about submissions.
 func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took time.Duration) {
 	t.metrics.observe(r, op, o, took)
 	k := breakerKey{r.Mode, r.Name, op}
@@ -34,7 +34,7 @@ func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took t
 	}
 	if !outage(o) {
 		delete(b.failures, k)
-		// The response to a request from before the breaker opened proves nothing.
+		// The response proves nothing if its request was sent before the breaker opened.
 		if open && now.Add(-took).After(was.openedAt) {
 			b.changed[k] = nil
 			t.announce(k, "closed", "")
@@ -132,7 +132,7 @@ func (p *Probe) GiveBack(ctx context.Context) {
 	if err != nil {
 		t.log.Warn("failed to release circuit breaker probe", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
 	}
-	t.wakePublisher() // the row may have been written meanwhile, with the probe
+	t.wakePublisher() // the row may have been written with the probe in the meantime
 }
 
 const sqlGiveProbeBack = `UPDATE provider_breakers SET probe_until = $1
@@ -155,7 +155,7 @@ func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, 
 		next = is.probeUntil
 	}
 	reached := now
-	if next.Sub(now) > maxHold+probeFor { // no breaker stays open for so long: the clock was set back
+	if next.Sub(now) > maxHold+probeFor { // no breaker stays open that long, so the clock was set back
 		reached = next
 	}
 	if reached.Before(next) || !first {

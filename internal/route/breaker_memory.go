@@ -11,7 +11,7 @@ type breakerKey struct {
 }
 
 // breaker is an open breaker. After until it is half-open: one request at a time may try. probeUntil is when the next
-// one may.
+// request may try.
 type breaker struct {
 	openedAt, until, probeUntil time.Time
 	hold                        time.Duration

@@ -18,14 +18,14 @@ type railKey struct{ provider, mode string }
 type callbackCounts struct {
 	mu   sync.Mutex
 	open map[railKey]Callbacks
-	new  chan struct{} // capacity 1: there is one
+	new  chan struct{} // capacity 1: something is to be done
 }
 
 func (c *callbackCounts) init() {
 	c.open, c.new = map[railKey]Callbacks{}, make(chan struct{}, 1)
 }
 
-// take returns the counts and forgets them.
+// take returns the counts and resets them.
 func (c *callbackCounts) take() map[railKey]Callbacks {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,12 +7,12 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// publishCallbacksEvery is how often a node stores its counts of callbacks. Anybody may send one, so none costs a write of
-// its own.
+// publishCallbacksEvery is how often a node stores its counts of callbacks. Anybody can send callbacks, so a callback must
+// not cause a write by itself.
 const publishCallbacksEvery = 5 * time.Second
 
-// CallbackArrived counts a callback of a provider that was verified or refused. The counts are stored in the background and are
-// an aid, not a record.
+// CallbackArrived counts a callback of a provider that was verified or refused. The counts are stored in the background, and
+// some may be lost.
 func (t *Table) CallbackArrived(name, mode string, verified bool) {
 	now, c, key := t.clock.Now(), &t.callbacks, railKey{name, mode}
 	c.mu.Lock()
@@ -25,7 +25,7 @@ func (t *Table) CallbackArrived(name, mode string, verified bool) {
 	c.open[key] = n
 	c.mu.Unlock()
 	if !first {
-		return // the writer knows already
+		return // the writer was signalled already
 	}
 	select {
 	case c.new <- struct{}{}:
@@ -62,7 +62,8 @@ func (t *Table) publishCallbacks() {
 	}
 }
 
-// CallbacksOf returns the counts of a provider's callbacks, those of this node up to now.
+// CallbacksOf returns the counts of a provider's callbacks, including the counts of this node that are not
+// stored yet.
 func (t *Table) CallbacksOf(ctx context.Context, name, mode string) (n Callbacks, err error) {
 	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		n = Callbacks{}

@@ -177,7 +177,7 @@ func (t *Table) Bank(ctx context.Context, id string) (Bank, bool, error) {
 }
 
 // LikelyNetwork returns the network that a number's prefix suggests. The longest listed prefix counts. Numbers can
-// move between networks, so callers must not refuse anything because of the result.
+// move between networks, so callers must not refuse a request because of the result.
 func (t *Table) LikelyNetwork(ctx context.Context, m msisdn.MSISDN) (msisdn.Network, bool, error) {
 	c, err := t.catalogue.Get(ctx, struct{}{})
 	if err != nil {

@@ -132,7 +132,7 @@ func (t *Table) edit(tx *db.Tx, sql, key string, e Edit) error {
 		return err
 	}
 	if id, err := uuid.Parse(e.ID); err == nil && len(e.ID) == len(id.String()) {
-		e.ID = id.String() // in lower case, to which clients' ids are converted
+		e.ID = id.String() // in lower case, because clients' ids are converted to lower case
 	}
 	t.forget(tx)
 	n, err := tx.Exec(sql, e.ID, e.Name, e.Status, key)

@@ -44,13 +44,15 @@ type Work struct {
 	Email, Voucher bool
 }
 
-// ChooseFor is Choose for a payment. It leaves out rails whose limits exclude the amount, and rails whose collections need
-// what the account lacks. If only an amount excludes all rails of the channel, the code is "amount_not_served".
+// ChooseFor is Choose for a payment. It leaves out rails whose limits exclude the amount. It also leaves out rails that
+// need an e-mail address or a voucher if the account has none. If the amount is the only reason why no rail is left, the
+// code is "amount_not_served".
 func (t *Table) ChooseFor(ctx context.Context, w Work) ([]provider.Rail, *Probe, error) {
 	return t.chooseFor(ctx, w, t.mayTry)
 }
 
-// WouldServe returns the error that ChooseFor would return now. It takes no probe: a half-open breaker counts as open.
+// WouldServe returns the error that ChooseFor would return now. It claims no probe, so a half-open breaker counts as
+// open.
 func (t *Table) WouldServe(ctx context.Context, w Work) error {
 	_, _, err := t.chooseFor(ctx, w, func(ctx context.Context, k breakerKey, _ bool) (bool, *Probe, time.Duration) {
 		return t.mayTry(ctx, k, false)

@@ -99,8 +99,8 @@ func (t *Table) drain(batch []provider.Exchange) []provider.Exchange {
 	return t.writeExchanges(batch)
 }
 
-// publishOrRetry publishes breakers. If that fails, it is tried again at the next exchange or change. That is early
-// enough, because without a database there is no work to route.
+// publishOrRetry publishes breakers. If that fails, it is tried again at the next exchange or change. A later retry
+// is enough, because without a database there is no work to route.
 func (t *Table) publishOrRetry() {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()

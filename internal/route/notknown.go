@@ -15,9 +15,9 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A refusal that no status query has confirmed is settled by the provider's answer that it does not know the payment.
-// Money depends on this answer. Every status interface is therefore probed in advance with a reference that does not
-// exist, to see whether its answer is recognized.
+// After an unconfirmed refusal, money is returned when the provider answers that it does not know the payment. So
+// Makola must recognize this answer. It probes every status interface in advance with a reference that does not
+// exist, and checks that it recognizes the answer.
 
 // NotKnown is a provider's response to a probe with a reference that does not exist.
 type NotKnown struct {
@@ -53,7 +53,7 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 	return err
 }
 
-// AskNotKnownOf is AskNotKnown for some rails. It returns what they answered.
+// AskNotKnownOf is AskNotKnown for some rails. It returns their responses.
 func (t *Table) AskNotKnownOf(ctx context.Context, rails ...provider.Rail) (said []NotKnown, err error) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -142,8 +142,8 @@ func (t *Table) askNotKnown(ctx context.Context, r provider.Rail, op Operation, 
 	return k
 }
 
-// unanswered reports whether a response says nothing about payments: no response, a refused caller, or a server
-// error.
+// unanswered reports whether a response proves nothing about payments: no response, a refused caller, or a
+// server error.
 func unanswered(code string) bool {
 	status, _, _ := strings.Cut(code, ":")
 	return status == "" || status == "401" || status == "403" || status == "429" || len(status) == 3 && status[0] == '5'

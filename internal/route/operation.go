@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Operation is one kind of work that a provider can be given.
+// Operation is a kind of request to a provider, such as a payout to a wallet.
 type Operation string
 
 // The operations. Their names are stored, and operators type them.
@@ -14,7 +14,7 @@ const (
 	Collect        Operation = "collect"
 	DisburseWallet Operation = "disburse_wallet"
 	DisburseBank   Operation = "disburse_bank"
-	Refund         Operation = "refund" // of a collection, by the rail that collected; it has no route
+	Refund         Operation = "refund" // of a collection, always by the rail that collected, so it has no route
 	WalletName     Operation = "wallet_name"
 	BankName       Operation = "bank_name"
 	TopUp          Operation = "topup"

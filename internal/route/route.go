@@ -1,12 +1,12 @@
-// Package route decides which provider serves an operation. It holds the routes (operation, network or bank, tenant,
-// mode) to providers in order, a circuit breaker and an operator's pause for each provider and operation, the
-// catalogues that join our ids to the providers' (airtime networks, data services, banks), and the redacted log of
-// exchanges with each provider.
+// Package route decides which provider serves an operation. It stores the routes: for an operation, network or bank,
+// tenant and mode the providers in order. It stores a circuit breaker and an operator's pause for each provider and
+// operation. It stores the catalogues of airtime networks, data services and banks, with the providers' ids. And it
+// stores the redacted log of exchanges with each provider.
 //
 // All decisions are rows, so that all nodes agree within a second and an operator can change them while the program
-// runs. The defaults are data in this package. They are written at the first start and never over an edit. Choose
-// returns the providers that may be tried now, in order. It does not decide after a failure: taking the next provider
-// is safe only if nothing was sent, and only the caller knows that.
+// runs. The defaults are data in this package. They are written at the first start and never overwrite an edit.
+// Choose returns the providers that may be tried now, in order. It does not decide after a failure. Using the next
+// provider is safe only if nothing was sent, and only the caller knows that.
 //
 // Files, each standing on those below it alone; no two of them need each other:
 //

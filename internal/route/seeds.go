@@ -45,8 +45,8 @@ var defaultServices = []Service{
 	{Key: "mtn_broadband", Name: "MTN Broadband Bundle", Network: msisdn.MTN},
 }
 
-// defaultBanks are sort code, GIP code and name. Hubtel uses the GIP code; it is empty if unknown. Paystack uses the
-// sort code, except for the banks of paystackCodes.
+// defaultBanks are sort code, GIP code and name. Hubtel uses the GIP code, which is empty if unknown. Paystack uses
+// the sort code, except for the banks of paystackCodes.
 var defaultBanks = []struct{ code, gip, name string }{
 	{"010100", "", "Bank of Ghana"},
 	{"020100", "300302", "Standard Chartered Bank"},
@@ -76,8 +76,8 @@ var defaultBanks = []struct{ code, gip, name string }{
 	{"390100", "300362", "GHL Bank"},
 }
 
-// paystackCodes are Paystack's codes of banks if they differ from the sort code. A code is empty if Paystack's list
-// lacks the bank. Source: two copies of that list of 2026, which agree.
+// paystackCodes has the banks whose code at Paystack is not the sort code. A code is empty if Paystack's list lacks
+// the bank. Source: two copies of this list from 2026, which agree.
 var paystackCodes = map[string]string{"070100": "070101", "390100": ""}
 
 func paystackCode(bank string) string {

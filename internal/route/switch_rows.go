@@ -79,7 +79,7 @@ func scanPause(row *db.Row) (Pause, error) {
 	return p, err
 }
 
-// split returns the names in a text that commas separate.
+// split returns the names of a list that is separated by commas.
 func split(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }

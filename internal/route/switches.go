@@ -35,9 +35,9 @@ const (
 )
 
 // Resume ends a pause and closes the breaker, because an operator who resumes has checked the provider. With Any, it
-// ends all pauses of the provider in that mode and closes its breakers. It reports whether anything was paused. An
-// existing pause ends even if its provider or operation is unknown. If there is none, unknown names are an error, so
-// that a typing error is noticed.
+// ends all pauses of the provider in that mode and closes its breakers. It reports whether anything was paused. It
+// ends an existing pause even if its provider or operation is unknown. If there is no pause, it returns an error for
+// an unknown name, because the name may be mistyped.
 func (t *Table) Resume(tx *db.Tx, mode, providerName string, op Operation) (bool, error) {
 	resume, closing, args := sqlResume, sqlCloseBreaker, []any{mode, providerName, string(op)}
 	if op == Any {
@@ -142,7 +142,7 @@ func (t *Table) DropRoute(tx *db.Tx, tenant, mode string, op Operation, channel 
 const sqlLeadsTo = `SELECT providers FROM provider_routes WHERE tenant = $1 AND mode = $2 AND operation = $3 AND channel = $4`
 
 // LeadsTo returns the providers of the stored route for the same account, mode, operation and channel, separated by
-// spaces, and whether there is one.
+// spaces. It reports whether there is such a route.
 func (t *Table) LeadsTo(ctx context.Context, r Route) (providers string, found bool, err error) {
 	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		providers, found, err = t.leadsTo(tx, sqlLeadsTo, r)
@@ -190,9 +190,9 @@ type Status struct {
 	NotKnown *NotKnown
 }
 
-// List returns the state of every provider and of each operation that it serves. Without rails, as in a command, it
-// returns those that routes name. It adds every other one that is paused or has an open breaker. It reads the
-// database, not the cache.
+// List returns the state of every provider and operation of the configured rails. Without rails, as in a command, it
+// returns the providers and operations of the routes. In both cases it adds all others that are paused or have an
+// open breaker. It reads the database, not the cache.
 func (t *Table) List(ctx context.Context) ([]Status, error) {
 	sw, err := t.loadSwitches(ctx)
 	if err != nil {

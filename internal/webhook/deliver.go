@@ -15,8 +15,8 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
-// pauses are the pauses between attempts, each with a jitter of up to a fifth either way. The ten attempts take 75
-// and a half hours.
+// pauses are the pauses between attempts, each with a jitter of up to a fifth either way. The ten attempts take
+// 75.5 hours.
 var pauses = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
@@ -35,7 +35,7 @@ const (
 // deliver runs the job of one event.
 func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	if r, waits := w.waiting(job); waits {
-		return w.record(ctx, r) // the event was sent; only its record is missing
+		return w.record(ctx, r) // the event was sent, and only its record is missing
 	}
 	if backlogged(job) {
 		return jobs.Later(jobs.Jitter(job.ID, job.Tries, backlogPause))
@@ -66,7 +66,7 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 const (
 	// backlog is the number of a tenant's events in memory above which events that failed before are delayed.
 	backlog = 10_000
-	// backlogPause is the time by which they are delayed.
+	// backlogPause is the delay of these events.
 	backlogPause = 10 * time.Minute
 )
 
@@ -74,9 +74,9 @@ const (
 // deliveries then run first.
 func backlogged(job jobs.Job) bool { return job.Tries > 0 && job.Siblings > backlog }
 
-// explain logs why there was no response. The customer does not see this detail. Level info gets at most one line a
-// minute, because many receivers are down at any time. That is enough to notice a failing resolver of ours. Level
-// debug gets every attempt.
+// explain logs why there was no response. The customer does not see this detail. At level info it logs at most one
+// line a minute, because some receivers are always down. One line is enough to notice that our own resolver fails.
+// At level debug it logs every attempt.
 func (w *Webhooks) explain(e *event, a answer) {
 	level := slog.LevelDebug
 	if _, ok := w.explained.May(w.clock.Now()); ok {
@@ -306,7 +306,7 @@ func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]groupc
 			again = append(again, jobs.Postponement{ID: r.id, At: r.next, Error: r.answer.text()})
 		}
 	}
-	// A batch is stored completely or not at all, so one row proves it.
+	// A batch is stored completely or not at all, so one row proves the whole batch.
 	first := func(tx *db.Tx) (bool, error) { return landed(tx, records[0]) }
 	err := w.db.WriteRecognising(ctx, first, func(tx *db.Tx) error {
 		if len(delivered) > 0 {

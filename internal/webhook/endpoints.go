@@ -16,7 +16,7 @@ const (
 	mostEndpoints = 50
 )
 
-// An Endpoint is an address to which an account's webhooks were sent.
+// An Endpoint is an address that received webhooks of an account.
 type Endpoint struct {
 	URL                                    string
 	Delivered, Failed, Pending, Superseded int64

@@ -63,8 +63,8 @@ const (
 // afterAll sorts after every id.
 const afterAll = "~"
 
-// List returns events, newest subjects first. Each subject has few events. Failed events are listed by the time at
-// which they were given up, the latest first.
+// List returns events, newest subjects first. Each subject has few events. Failed events are ordered by the time
+// at which they were given up, newest first.
 func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
@@ -140,8 +140,8 @@ const (
 		WHERE tenant = $1 AND subject IN (SELECT value FROM texts($2)) AND id IN (SELECT value FROM texts($3)) AND state <> 'pending' AND erased = 0
 		RETURNING subject, id, url`
 	sqlReplayOne = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND subject = $2 AND ($3 = '' OR id = $3) ORDER BY id DESC LIMIT 1`
-	// No index covers ids without their subjects, so this statement reads the tenant's whole history. Only commands
-	// use it.
+	// No index covers ids without their subjects. So this statement reads the tenant's whole history, and only
+	// commands use it.
 	sqlReplayable  = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
 	sqlFailedSince = `SELECT subject, id, state, erased FROM webhook_events
 		WHERE tenant = $1 AND failed_at >= $2 AND failed_at > 0 AND erased = 0 ORDER BY failed_at LIMIT $3`
@@ -297,8 +297,8 @@ const (
 	sqlNextTenant = `SELECT coalesce(min(tenant), '') FROM webhook_events WHERE tenant > $1`
 	sqlPrunePage  = `SELECT subject, id, created_at, ended_at FROM webhook_events
 		WHERE tenant = $1 AND (subject, id) > ($2, $3) ORDER BY subject, id LIMIT $4`
-	// The ranges make the statement use an index, whatever the plan does with the set. They contain the events of one
-	// page and few other rows, because ids grow with time.
+	// With the ranges every plan uses an index. The ranges contain the events of one page and few other rows, because
+	// ids grow with time.
 	sqlPrune = `DELETE FROM webhook_events WHERE tenant = $1 AND subject BETWEEN $3 AND $4
 		AND unindexed(id) IN (SELECT value FROM texts($2)) AND state <> 'pending'`
 	sqlPruneAttempts = `DELETE FROM webhook_attempts WHERE tenant = $1 AND event BETWEEN $3 AND $4

@@ -1,7 +1,7 @@
 package webhook
 
-// The pools in which deliveries run. Deliveries to slow and unknown receivers wait only for others of their own pool.
-// Deliveries to quick receivers use the rest of the workers.
+// The pools in which deliveries run. Deliveries to slow and unknown receivers wait only for deliveries of their own
+// pool. Deliveries to quick receivers use the rest of the workers.
 const (
 	quickPool = iota
 	newPool
@@ -34,7 +34,7 @@ type shares struct {
 type share struct {
 	pool    *pool
 	running int
-	waiting []receiver // some of these may have moved to another share
+	waiting []receiver // some of these receivers may have moved to another share
 	waits   bool       // the share is in its pool's waiting list
 }
 
@@ -118,8 +118,8 @@ func (p *pools) leave(tenant, host string, offer func(tenant, host string) bool)
 	p.sweep(r)
 }
 
-// wait adds a share to those that wait for room in its pool. It does nothing if the share itself is full, because the
-// end of one of its deliveries makes room.
+// wait adds a share to the list of shares that wait for room in its pool. If the share itself is full, it does
+// nothing, because the end of one of its own deliveries makes room.
 func (s *share) wait() {
 	if !s.waits && len(s.waiting) > 0 && s.running < s.pool.perTenant {
 		s.waits = true
@@ -127,8 +127,8 @@ func (s *share) wait() {
 	}
 }
 
-// admit offers room in a pool to waiting receivers: those of the given share, and those that have waited longer. If a
-// receiver's host cannot begin a delivery, its room is offered to another receiver.
+// admit offers room in a pool to the waiting receivers of the given share, and to receivers that have waited longer.
+// If a receiver's host cannot begin a delivery, admit offers the room to another receiver.
 func (p *pools) admit(of *share, offer func(tenant, host string) bool) {
 	pool := of.pool
 	of.wait()
@@ -156,7 +156,8 @@ func (p *pools) admit(of *share, offer func(tenant, host string) bool) {
 	}
 }
 
-// sweep removes a receiver without deliveries, and its tenant if it was the last.
+// sweep removes a receiver without deliveries. If it was the tenant's last receiver, sweep removes the
+// tenant, too.
 func (p *pools) sweep(r receiver) {
 	at := p.places[r]
 	if at == nil || len(at.running) > 0 || at.waits {

@@ -148,13 +148,13 @@ func why(a outbound.Answer, timeout time.Duration) string {
 	return noMore
 }
 
-// ours reports whether why or send made a text.
+// ours reports whether a text was made by why or send.
 func ours(text string) bool {
 	return strings.HasPrefix(text, "the ") || strings.HasPrefix(text, "no answer ")
 }
 
-// plainly returns the stored error of an attempt for people. Earlier versions stored the dialer's text, which it
-// replaces.
+// plainly returns the stored error of an attempt for people. It replaces the dialer's texts, which earlier
+// versions stored.
 func plainly(status int, text string) string {
 	if status == 0 && text != "" && !ours(text) {
 		return noMore

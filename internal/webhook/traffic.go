@@ -7,7 +7,7 @@ import (
 
 const (
 	maxPerHost     = 64 // concurrent deliveries to a host, of all tenants
-	maxPerReceiver = 32 // of one tenant to a quick host; if it stops responding, the tenant's other deliveries still have workers
+	maxPerReceiver = 32 // of one tenant to a quick host; the tenant's other deliveries keep workers if the host stops responding
 	leastAtOnce    = 2  // to a receiver that is unknown or does not respond
 )
 
@@ -15,7 +15,7 @@ const (
 const slow = time.Second
 
 // traffic measures the speed of each receiver and limits the connections to slow ones. A receiver is a host and a
-// tenant, because slow addresses of another tenant at the host say nothing about this tenant's.
+// tenant. If another tenant's addresses at the same host are slow, this tenant's addresses need not be slow.
 type traffic struct {
 	mu    sync.Mutex
 	paces map[receiver]*pace

@@ -58,7 +58,7 @@ func (w tunnels) dial(ctx context.Context, network, address string) (net.Conn, e
 	return nil, first
 }
 
-// to checks an address and opens a connection to it.
+// to opens a connection to an address after a check of the address.
 func (w tunnels) to(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	network := "tcp6"
 	if to.Addr().Is4() {
@@ -67,7 +67,7 @@ func (w tunnels) to(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	if err := w.check.dial(network, to.String(), nil); err != nil {
 		return nil, err
 	}
-	if !w.proxy.Through(to.String()) { // an exception of the proxy, or loopback, which passes the check only in development
+	if !w.proxy.Through(to.String()) { // reached without the proxy, or on loopback, which the check allows only in development
 		return w.direct(ctx, network, to.String())
 	}
 	return w.proxy.Tunnel(ctx, to.String())

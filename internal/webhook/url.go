@@ -49,7 +49,7 @@ func parseURL(raw string, development bool) (u *url.URL, text string) {
 	case !utf8.ValidString(raw):
 		return nil, textUnicode
 	case strings.ContainsFunc(raw, func(r rune) bool { return r == ' ' || r == '\\' || unicode.IsControl(r) }):
-		return nil, textSpaces // never repaired, because parsers differ on these
+		return nil, textSpaces // never escaped, because parsers read these characters differently
 	}
 	encoded, err := outbound.EncodeURL(raw)
 	if errors.Is(err, outbound.ErrHost) {
@@ -130,7 +130,8 @@ func privateHost(host string) bool {
 	return ssrf.New(ssrf.WithAnyPort()).SafeAddr(addr) != nil
 }
 
-// control checks the address of every connection. loopback allows this machine, and only allows nothing else.
+// control checks the address of every connection. If loopback is true, it also allows this machine. If only
+// is true, it allows nothing else.
 type control struct {
 	guard          *ssrf.Guardian
 	loopback, only bool

@@ -2,16 +2,17 @@
 // addresses that came with the requests.
 //
 // An event is queued in the transaction in which it happens, and its bytes are fixed there. Every attempt and every
-// replay sends the same body under the same webhook-id, signed by the Standard Webhooks scheme. An event from which a
-// person was erased has other bytes and is not replayed. A 2xx response within 15 seconds is a delivery. Once a
-// delivery is recorded, the event is never sent again. Otherwise the event is tried ten times over about 75 hours,
-// and each failed attempt is kept for people. A newer event of a subject replaces older ones that were not delivered.
+// replay sends the same body under the same webhook-id, signed by the Standard Webhooks scheme. If a person was
+// erased from an event, its bytes have changed, and it is not replayed. A 2xx response within 15 seconds is a
+// delivery. Once a delivery is recorded, the event is never sent again. Otherwise the event is tried ten times over
+// about 75 hours, and each failed attempt is kept for people. A newer event of a subject replaces older ones that
+// were not delivered.
 //
 // Addresses come from customers and are not trusted. Only HTTPS to public addresses is used, checked on the address
-// that is dialled. Redirects are not followed. Of a response only the status counts, and only a part is read. A
-// receiver is a host as one tenant knows it. A slow or unknown receiver has few connections, and runs in a pool of
-// its kind. In the pool its tenant has few places, and all tenants share the workers. So it delays no quick receiver,
-// neither of its tenant nor of another tenant at the same host.
+// that is dialled. Redirects are not followed. Only the status of a response counts, and only a part of it is read. A
+// receiver is a host together with a tenant. A slow or unknown receiver has few connections, and its deliveries run
+// in a separate pool of workers. All tenants share this pool, and each tenant has few places in it. So a slow
+// receiver delays no quick receiver of any tenant, even at the same host.
 //
 // Files:
 //
@@ -168,7 +169,7 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 // Check refuses an address to which this installation delivers no events.
 func (w *Webhooks) Check(url string) error { return CheckURL(url, w.opts.Development) }
 
-// Counts gives this node's numbers.
+// Counts returns this node's counts.
 func (w *Webhooks) Counts() Counts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +220,7 @@ func (e *event) name() string {
 	return string(e.kind)
 }
 
-// paymentKind is the column kind, which knows payments alone.
+// paymentKind is the value of the column kind, which has only kinds of payments.
 func (e *event) paymentKind() string {
 	if e.name() != "" {
 		return string(Payout)
@@ -227,7 +228,7 @@ func (e *event) paymentKind() string {
 	return string(e.kind)
 }
 
-// subject identifies an event and its subject in a set.
+// subject is an event's id with the id of its subject, in a set.
 type subject struct{ tenant, subject, id string }
 
 var subjectColumns = []db.Column[subject]{

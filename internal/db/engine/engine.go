@@ -34,7 +34,7 @@ type Opener interface {
 }
 
 // CommitTime is the maximum wait for SQLite's COMMIT. PostgreSQL's COMMIT has the time limit of one exchange. The
-// caller's own deadline does not apply to a COMMIT, because abandoning it would make a known outcome unknown.
+// caller's own deadline does not apply to a COMMIT, because the outcome of an abandoned COMMIT is unknown.
 const CommitTime = 30 * time.Second
 
 // Mode is the purpose of a session.
@@ -43,10 +43,10 @@ type Mode int
 // The modes.
 const (
 	ModeWrite    Mode = iota // one transaction that writes
-	ModeAlone                // as ModeWrite, with a COMMIT that no other transaction shares
+	ModeAlone                // like ModeWrite, with a COMMIT that no other transaction shares
 	ModeRead                 // reading statements; on PostgreSQL each sees its own snapshot
 	ModeSnapshot             // one snapshot for all statements
-	ModeWhole                // as ModeSnapshot, for statements that read whole tables
+	ModeWhole                // like ModeSnapshot, for statements that read whole tables
 )
 
 // Writes reports whether a session of the mode writes.
@@ -60,8 +60,8 @@ type Session interface {
 	// returns an error that wraps ErrUnknownCommit.
 	Commit(ctx context.Context, statements []*Statement) error
 	// End rolls back uncommitted writes and returns the connection. broken means that the connection must not be used
-	// again. End returns ErrAlone if writes of other transactions that the session has seen were rolled back. The
-	// caller must then discard its result, even if it is an error.
+	// again. End returns ErrAlone if the session has seen writes of other transactions that were rolled back. The
+	// caller must then discard its result, even if the result is an error.
 	End(broken bool) error
 	// Script runs a text of several statements without arguments.
 	Script(ctx context.Context, text string) error

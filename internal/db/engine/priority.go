@@ -12,7 +12,7 @@ const (
 	PriorityBulk                   // work that can wait
 )
 
-// BulkTurn is the number of turns in which bulk work goes first once, even if other work waits.
+// BulkTurn: one of this number of turns goes to bulk work, even if other work waits.
 const BulkTurn = 8
 
 // Purpose is the priority of a transaction, and the tenant whose work it is.
@@ -21,8 +21,8 @@ type Purpose struct {
 	Tenant   string // tenant of bulk work; empty: the installation
 }
 
-// Limits are the maximum times of a transaction. Correctness does not depend on them: a transaction that is
-// interrupted is lost before its COMMIT, or looked up after it.
+// Limits are the maximum times of a transaction. Correctness does not depend on them. A transaction that is
+// interrupted before its COMMIT has no effect. After its COMMIT its rows are searched.
 type Limits struct {
 	Acquire  time.Duration // the wait for a connection
 	Exchange time.Duration // the wait for one response of PostgreSQL, including the response to COMMIT

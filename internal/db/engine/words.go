@@ -39,10 +39,8 @@ import (
 // which looks each row up by itself.
 //
 // A join with rows($1) uses t.a IN (r.a) for the first column of an index, and = for the others. Both cost the same.
-// With equality alone, PostgreSQL may read a whole index for its order. ORDER BY t.a has the same effect; ORDER BY
-// unindexed(t.a) has not. A guard that implies the condition of a partial index, such as state = 'ready', lets
-// PostgreSQL read that whole index for each set while the table has the statistics of a small one: write
-// unindexed(state) = 'ready'.
+// With = for the first column, PostgreSQL may read a whole index for its order. ORDER BY t.a has the same effect;
+// ORDER BY unindexed(t.a) has not.
 //
 // In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes TEXT COLLATE "C", and STRICT and WITHOUT
 // ROWID are dropped. A line that begins with "-- postgres:" is a comment on SQLite and a statement on PostgreSQL.

@@ -130,7 +130,7 @@ func size(c *engine.Column) int {
 	return n
 }
 
-// makeRoom sets the sizes of a statement's arrays. The first array gets the sum of all.
+// makeRoom sets the sizes of a statement's arrays. The first array gets the sum of all sizes.
 func makeRoom(args []any) {
 	var first *array
 	for _, arg := range args {

@@ -110,8 +110,8 @@ func dropScratches(ctx context.Context, server string, now time.Time) {
 }
 
 // Scratch creates an empty database on the server of a URL and returns its URL, with schema as the schema of its
-// tables. drop removes the database and its contents. Before that, Scratch removes databases that killed processes
-// left more than a day ago.
+// tables. drop removes the database and its contents. Before it creates the database, Scratch removes databases
+// that killed processes left more than a day ago.
 func Scratch(ctx context.Context, server, schema string) (database string, drop func(context.Context) error, err error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// guardMark begins the text of the error that a failed guard raises on PostgreSQL.
+// guardMark begins the error text of a failed guard on PostgreSQL.
 const guardMark = "makola guard"
 
 var (

@@ -50,7 +50,7 @@ func classOf(err error) error {
 	return nil
 }
 
-// tooMany reports whether the server lacks resources, connections among them.
+// tooMany reports whether the server lacks resources, such as connections.
 func tooMany(pg *pgconn.PgError) bool { return strings.HasPrefix(pg.Code, "53") }
 
 func classOfRefusal(pg *pgconn.PgError) error {

@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A pooler in transaction mode (PgBouncer) gives each transaction another of its connections. Those connections lack
-// our prepared statements and our connection settings. Behind a pooler we use no prepared statements. The settings
-// must be set for the role, or Open refuses the server.
+// A pooler in transaction mode (PgBouncer) runs each transaction on another of its connections to the server. These
+// connections lack our prepared statements and our connection settings. Behind a pooler we use no prepared
+// statements. The settings must be set for the role, or Open refuses the server.
 
-// roleSettings are the settings on which correct results and good plans depend.
+// roleSettings are the settings that correct results and good plans need.
 var roleSettings = []string{
 	"enable_hashjoin", "enable_mergejoin", "enable_seqscan", "idle_in_transaction_session_timeout", "jit", "lock_timeout", "synchronous_commit",
 }

@@ -29,7 +29,7 @@ import (
 )
 
 // settings apply to every connection unless the URL overrides them. Our statements find rows by key in sets of up to
-// some thousand. A plan that was made while a table was nearly empty must not scan the whole table years later. The
+// some thousand. A plan that was made for a nearly empty table must not scan the whole table years later. The
 // settings therefore make scans and joins of whole tables the last resort.
 //
 // ReadWhole sums over everything, so it enables scans and joins again. It disables nested loops, because old
@@ -44,7 +44,7 @@ var settings = map[string]string{
 	"enable_mergejoin":                    "off",
 	"lock_timeout":                        "15s",
 	"idle_in_transaction_session_timeout": "60s",
-	// A server that cannot reach us any more ends our session, and so releases our locks, within a minute.
+	// If the server cannot reach us any more, it ends our session within a minute, which releases our locks.
 	"tcp_keepalives_idle":     "30",
 	"tcp_keepalives_interval": "10",
 	"tcp_keepalives_count":    "3",
@@ -57,10 +57,10 @@ const (
 	beginWhole = "begin isolation level repeatable read read only"
 	wholePlans = "select set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true), set_config('enable_nestloop', 'off', true)"
 	// PostgreSQL uses one plan for every size of a set. If few rows are in the state that a guard requires, a plan
-	// for the actual number of rows is bad. It reads a whole table once for each row of the set.
+	// for this number of rows would read the whole table once for each row of the set.
 	writePlans = "set local plan_cache_mode = force_generic_plan"
-	// If the server acknowledges commits before they are durable, we turn that off. A setting that waits for more
-	// than the server's own disk stays.
+	// If the server acknowledges commits before they are durable, we turn that off. We keep a setting that waits
+	// for more than the server's own disk.
 	durableCommit = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 )
 
@@ -68,7 +68,7 @@ const (
 // would continue although nobody reads its result.
 const serverLimits = "select set_config('statement_timeout', '10000', true), set_config('lock_timeout', '2000', true)"
 
-// These limits keep a server that vanished silently from delaying callers for long.
+// These limits keep an unreachable server from delaying callers for long.
 const (
 	connectTime  = 2 * time.Second // for one address; connect_timeout in the URL takes precedence
 	pingAfter    = time.Second     // a connection that was idle for longer is pinged before its use
@@ -224,7 +224,7 @@ func (d *DB) Classify(err error) error { return classify(err) }
 // Connected implements engine.Opener.
 func (d *DB) Connected() uint64 { return d.made.Load() }
 
-// check returns an error for a server with which results would be silently wrong, or that cannot be reached.
+// check returns an error if the server cannot be reached, or if its settings would make results wrong.
 func (d *DB) check(ctx context.Context) (behind bool, err error) {
 	c, err := d.pool.Acquire(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ func unfitURL(why string) error {
 }
 
 // ofPostgres reports whether a text names a PostgreSQL database, as a URL or as a list of keywords. The driver itself
-// would accept any other URL with a "=" in it as such a list.
+// would accept every other URL that contains "=" as such a list.
 func ofPostgres(text string) bool {
 	scheme, _, is := strings.Cut(text, "://")
 	return !is || scheme == "postgres" || scheme == "postgresql" || strings.Contains(scheme, "=")

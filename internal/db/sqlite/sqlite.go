@@ -27,8 +27,8 @@ import (
 const busyTimeout = "PRAGMA busy_timeout = 5000"
 
 // pragmas apply to every connection. FULL makes COMMIT wait for the disk. A checkpoint waits for the disk, too, so it
-// runs every 16 MB instead of every 4 MB. A cached page takes twice its size, because the driver allocates in powers
-// of two: 10 MB here are 22 MB.
+// runs every 16 MB instead of every 4 MB. A cached page takes about twice its size, because the driver allocates in
+// powers of two. So 10 MB here use 22 MB.
 //
 // Sorts of readers, and pages that do not fit into their caches, go to temporary files in SQLITE_TMPDIR, TMPDIR,
 // /var/tmp or /tmp. The checks of the books sort all transfers. SQLite overwrites deleted and changed data, so that

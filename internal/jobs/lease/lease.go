@@ -1,8 +1,8 @@
 // Package lease keeps the right of a node to its jobs, and named leases that one node has at a time.
 //
-// A lease is alive while expires_at is in the future by the database's clock. A lapsed lease is made dead for good
-// (expires_at 0) by a guarded UPDATE, which a concurrent heartbeat either beats or loses to. Only then are its jobs
-// and named leases taken. So a dead epoch never comes back to life.
+// A lease is alive while expires_at is in the future by the database's clock. A guarded UPDATE marks a lapsed lease
+// as dead for good (expires_at 0). Either this UPDATE or a concurrent heartbeat succeeds, never both. Only after
+// the UPDATE do other nodes take the lease's jobs and named leases. So a dead epoch never becomes alive again.
 //
 // Files:
 //
@@ -32,7 +32,7 @@ type Options struct {
 	Heartbeat time.Duration // how often the lease is renewed
 }
 
-// Told has the callbacks to the owner of a Lease. They are called without the lock of the Lease.
+// Told has the callbacks to the owner of a Lease. The Lease calls them while it is not locked.
 type Told struct {
 	Taken   func(owner string) // a new epoch has begun
 	Lost    func()             // the epoch is over: its jobs belong to other nodes
@@ -84,8 +84,8 @@ func (l *Lease) current() string {
 }
 
 // Lasts reports whether this node may begin a job. Its last heartbeat must be younger than two thirds of the lease.
-// The age is the larger of the ages by the monotonic clock and the wall clock, because one of them stops while the
-// machine sleeps.
+// The age is measured by the monotonic clock and by the wall clock, and the larger value counts. One of the clocks
+// stops while the machine sleeps.
 func (l *Lease) Lasts() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -317,14 +317,14 @@ const (
 		FROM job_leases WHERE expires_at > 0`
 	sqlExpire    = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0 AND expires_at <= now_micros()`
 	sqlPruneDead = `DELETE FROM job_leases WHERE expires_at = 0 AND epoch < now_micros() - $1`
-	// sqlCap shortens leases that last longer than any node asks for. Such a lease dates from before the database's
-	// clock was set back, and the jobs of a dead node would wait for it. A living node renews its lease long before
-	// the shortened one lapses.
+	// sqlCap shortens leases that last longer than any node asks for. The database's clock was set back after such
+	// a lease was made. If its node is dead, its jobs would wait for the lease. A living node renews its lease long
+	// before the shortened one lapses.
 	sqlCap = `UPDATE job_leases SET expires_at = now_micros() + $1 WHERE expires_at > now_micros() + $1`
 )
 
-// kept is how long the row of a dead lease is kept for operators, counted from its start. A lease without a row is
-// dead, too.
+// kept is how long the row of a dead lease is kept for operators, counted from the lease's start. A lease without
+// a row is dead, too.
 const kept = 7 * 24 * time.Hour
 
 // longest returns the maximum duration of a lease in microseconds. It leaves room for nodes that are configured with

@@ -34,9 +34,9 @@ const (
 type Entry[J any] struct {
 	Job     J             // the caller's data
 	ID      string        // unique within the scheduler
-	Subject string        // what Wake calls it by; "": its ID
+	Subject string        // the name that Wake uses; "": the ID
 	Line    string        // the line of its kind that it joins when it is due
-	Tenant  string        // tenant in whose turn of the line it waits
+	Tenant  string        // tenant whose turn in the line the job uses
 	Repeat  bool          // the job has failed before
 	Due     time.Duration // time at which the job runs
 
@@ -44,7 +44,7 @@ type Entry[J any] struct {
 	tenant  *tenant
 	turn    *turn[J] // while ready or running
 	state   state
-	woken   bool      // while running: Wake was called, so run again at once
+	woken   bool      // while running: Wake was called, so the job runs again at once
 	settled bool      // while running: a transaction finished or postponed the job
 	lost    bool      // while running: the job's epoch is over
 	index   int       // in the heap
@@ -66,7 +66,7 @@ func (e *Entry[J]) Overtaken() bool { return e.settled || e.lost }
 // Siblings returns the number of jobs of the same kind and tenant in memory.
 func (e *Entry[J]) Siblings() int { return e.tenant.pending }
 
-// leaves subtracts an entry from the jobs of its tenant.
+// leaves subtracts an entry from the number of its tenant's jobs.
 func (e *Entry[J]) leaves() {
 	e.tenant.pending--
 	e.kind.sweepTenant(e.tenant)
@@ -247,7 +247,7 @@ func (k *Kind[J]) takeFrom(l *line[J]) *Entry[J] {
 				return e
 			}
 		}
-		// The turn has no job to run, so it returns its place.
+		// The turn has no job to run, so it gives back its place.
 		k.leave(t)
 		k.offerTurn(t)
 		k.sweep(t)
@@ -331,7 +331,7 @@ func (k *Kind[J]) newTurn() *turn[J] {
 	return &turn[J]{}
 }
 
-// sweep removes a turn without jobs, and then its line and tenant if they have no others.
+// sweep removes a turn without jobs. It then removes the turn's line and tenant if they have no other turns.
 func (k *Kind[J]) sweep(t *turn[J]) {
 	if t.line == nil || t.running > 0 || t.inRing || t.aside || t.len() > 0 {
 		return // in use, or removed before

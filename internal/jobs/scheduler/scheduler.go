@@ -2,7 +2,7 @@
 // goroutines. Its caller reports events with the elapsed time, and asks for decisions. Concurrent callers need a lock
 // around it.
 //
-// Time is a length: the time since the caller began. So a pause keeps its length when the wall clock is set.
+// All times are elapsed times since the caller began. So a pause keeps its length when the wall clock is set.
 //
 // Files:
 //
