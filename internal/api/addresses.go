@@ -32,7 +32,7 @@ func addresses(c *call) error {
 	return nil
 }
 
-// ownPage returns the URL of a page on which people of the account make changes that no key may make.
+// ownPage returns the URL of a page of the account, for changes that people may make and keys may not.
 func (c *call) ownPage(name string) string {
 	return c.api.PublicURL + "/app/" + c.caller.Tenant + "/" + name
 }

@@ -25,7 +25,7 @@ func sendAirtime(c *call) error {
 		return err
 	}
 	p, replayed, err := c.api.Payments.TopUp(c.ctx, who, in)
-	c.replayed(replayed) // a refusal can be a repeated one, too
+	c.replayed(replayed) // the error may also repeat an earlier refusal
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func buyAirtime(c *call) error {
 		return err
 	}
 	payment, topUp, replayed, err := c.api.Payments.AirtimeBuy(c.ctx, who, in)
-	c.replayed(replayed) // a refusal can be a repeated one, too
+	c.replayed(replayed) // the error may also repeat an earlier refusal
 	if err != nil {
 		return err
 	}

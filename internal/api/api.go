@@ -1,12 +1,12 @@
 // Package api is Makola's JSON interface over HTTP. Each request matches a row of one route table and passes the
 // checks in a fixed order: size, key, path, rate, permission. A form reads its fields and collects every bad field at
-// once. The handler then calls one verb of a domain package and renders the result.
+// once. The handler then calls one function of a domain package and renders the result.
 //
-// This package holds no rules about money and opens no transactions. It holds the statuses and messages of the
-// interface, which existing client programs compare literally. That is why package wire reads and writes JSON itself:
-// it must be lenient with the input of those programs, and strict about ambiguous input.
+// This package has no rules about money and opens no transactions. It has the statuses and messages of the interface,
+// which existing client programs compare literally. Package wire reads and writes JSON itself, because it must accept
+// the input of those programs and still refuse ambiguous input.
 //
-// Files, each needs only files below it:
+// Files, each of which uses only files below it:
 //
 //	routes.go                      the table: path, conditions and handler of each endpoint; the interface built from it
 //	serve.go                       one call: its checks in order (the size of its body first), its answer, its log line
@@ -122,8 +122,8 @@ type Deps struct {
 	Refused func(requestlog.Request)
 }
 
-// Seen is one answered request, for the metrics and the access log. Route is a path of the route table and Method a
-// method of HTTP, or "other", so that both have few values.
+// Seen is one answered request, for the metrics and the access log. Route is a path of the route table or "other",
+// and Method a method of HTTP or "other". So both have few values.
 type Seen struct {
 	Route, Method     string
 	RequestID, Tenant string // empty if the request has none
@@ -188,7 +188,7 @@ type call struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	whole  context.Context // ends when a GET request's client disconnects
-	ctx    context.Context // whole with a deadline
+	ctx    context.Context // the whole request, with a deadline
 	cancel context.CancelFunc
 	begun  time.Time
 	id     string // request id
@@ -205,7 +205,7 @@ type call struct {
 
 	status  int
 	out     writer
-	shared  []byte // the response if all clients get the same; nil: out has it
+	shared  []byte // the response if all clients get the same bytes; nil: the response is in out
 	kind    string // content type of the response
 	failure *problem.Error
 	cause   error

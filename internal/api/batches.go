@@ -41,8 +41,8 @@ func makeBatch(c *call) error {
 	return c.answerBatch("Batch created successfully", b, replayed, blame(err, "rows", "duplicate_batch"))
 }
 
-// payees reads the rows of a batch. The field name of an error in a row is such as rows.2.amount. Rows are counted
-// from 1.
+// payees reads the rows of a batch. An error in a row names a field such as rows.2.amount. Rows are counted from
+// 1.
 func (f *form) payees(most int) []batch.Given {
 	rows := f.objects("rows", most)
 	if len(rows) > most {

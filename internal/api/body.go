@@ -42,7 +42,7 @@ func (c *call) release() {
 // readPast reads the body of a request that is refused for its size. Some clients write the whole body before they
 // read. Closing the connection earlier would reset it, and such a client would lose the refusal.
 func (c *call) readPast() {
-	waits := c.r.Header.Get("Expect") != "" // the client waits for "100 Continue", which the first read would send
+	waits := c.r.Header.Get("Expect") != "" // the client waits for "100 Continue", and the first read would send it
 	if c.r.ProtoMajor != 1 || c.r.ContentLength > pastBody || waits {
 		return
 	}

@@ -96,7 +96,7 @@ func (c *call) form() (*form, error) {
 	}
 	if c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
 		query, err := url.ParseQuery(c.r.URL.RawQuery)
-		if err != nil { // the part that was parsed may lack fields that were sent
+		if err != nil { // the parsed part may lack fields that the client sent
 			return nil, problem.Field("query", "is not a valid query string: % and ; in a value are written %25 and %3B")
 		}
 		f.query = query
@@ -128,8 +128,8 @@ func (c *call) success(message string) *writer {
 	return &c.out
 }
 
-// fetched begins the response of a status query. Some clients fail a payment if its message mentions a failure, so
-// only the message of a failed payment gives a reason.
+// fetched begins the response of a status query. Some clients treat a payment as failed if the message mentions a
+// failure. So only the message of a failed payment gives a reason.
 func (c *call) fetched(p book.Payment) *writer {
 	message := statusFetched
 	if polled(p) == string(book.StatusFailed) {

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// recovering refuses requests of customers during the closed part of a recovery. Operators then settle what the
-// database lost when it was restored.
+// recovering refuses requests of customers during the closed part of a recovery. During this time operators
+// repeat the changes that the restore lost.
 func (c *call) recovering() error {
 	s, err := c.api.Recovery.State(c.ctx)
 	if err != nil || !s.Closed() {
@@ -138,5 +138,5 @@ func notListed(from netip.Addr) error {
 	return problem.New(problem.Forbidden, "ip_not_whitelisted", "Access denied. Your IP address("+seen+") is not whitelisted.")
 }
 
-// wholeSeconds rounds d up to whole seconds, so that a client that waits so long has waited enough.
+// wholeSeconds rounds d up to whole seconds, so that a client that waits this long has waited at least d.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -27,7 +27,7 @@ func collect(c *call) error {
 		return err
 	}
 	p, replayed, err := c.api.Payments.Collect(c.ctx, who, in)
-	c.replayed(replayed) // a refusal can be a repeated one, too
+	c.replayed(replayed) // the error may also repeat an earlier refusal
 	if err != nil {
 		return err
 	}

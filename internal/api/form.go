@@ -31,7 +31,7 @@ const (
 	noLimit      = money.Pesewas(math.MaxInt64)
 )
 
-// Ends of messages that begin with the name of a field.
+// Texts of errors that follow the name of a field.
 const (
 	required   = "is required"
 	notText    = "must be a string"
@@ -321,8 +321,8 @@ func (f *form) id(name string, unknown *problem.Error) (string, error) {
 	return canonical(text), err
 }
 
-// called reads an id of ours or a reference of the client, for the domain to look up. A text that can be neither gets
-// the error for an unknown one.
+// called reads an id of ours or a reference of the client, for the domain to look up. For a text that can be neither,
+// it returns the error for an unknown reference.
 func (f *form) called(name string, unknown *problem.Error) (string, error) {
 	text, ok := f.string(name, true)
 	if !ok {
@@ -423,8 +423,8 @@ func (f *form) number(name string, byDefault, low, high int) int {
 	return byDefault
 }
 
-// day reads an optional date and returns its first instant in UTC. The zero time means that there is no date. The
-// first possible date is therefore returned as the day after it, which is still before any payment.
+// day reads an optional date and returns its first instant in UTC. The zero time means that there is no date. So
+// the first possible date is returned as the next day, which is still before any payment.
 func (f *form) day(name string) time.Time {
 	text, ok := f.string(name, false)
 	if !ok {
@@ -469,7 +469,7 @@ func (f *form) message(name string) string {
 	return ""
 }
 
-// short reads a text for people on one line. It cuts a longer text.
+// short reads a text for people on one line. It cuts a text that is too long.
 func (f *form) short(name string, need bool, limit int) string {
 	return cut(f.oneLine(name, need), limit)
 }

@@ -11,8 +11,8 @@ import (
 
 const idempotencyHeader = "Idempotency-Key"
 
-// asker returns the caller for the domain. For a request with an Idempotency-Key it includes a hash of the request.
-// The hash shows whether a later request with the same key is the same request.
+// asker returns the caller for the domain. For a request with an Idempotency-Key, the caller includes a hash of the
+// request. With the hash the domain checks whether a later request with the same key is the same request.
 func (c *call) asker(f *form) idempotency.Caller {
 	who := idempotency.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID, Trace: trace.From(c.ctx), Daily: c.caller.Daily}
 	key, one := c.once(idempotencyHeader)

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// limits returns the limits of the account and of the calling key, and the remainder of each.
+// limits returns the limits of the account and of the calling key, and the remaining amount of each.
 func limits(c *call) error {
 	w := c.success("Limits fetched successfully")
 	w.Object("data")
@@ -112,7 +112,7 @@ func limitsOf(routes []*Route) (all []ratedPaths) {
 	return all
 }
 
-// writeRate writes one limit of the account. If a single key is allowed less, it also writes that.
+// writeRate writes one limit of the account. If a single key has a lower limit, it also writes that limit.
 func (c *call) writeRate(w *writer, l ratelimit.Limit, paths []string) error {
 	left, err := c.api.Limits.Left(c.ctx, c.tenant.ID, l)
 	if err != nil {

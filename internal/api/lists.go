@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// balance returns the balances of the account. A key of a member gets them, too.
+// balance returns the balances of the account. A key that belongs to a member of the account gets them, too.
 func balance(c *call) error {
 	wallet, err := c.api.Ledger.Balance(c.ctx, c.tenant.Wallet())
 	if err != nil {
@@ -46,7 +46,7 @@ func banks(c *call) error {
 	return nil
 }
 
-// networks lists the networks to which airtime can be sent. Its status for success is 201.
+// networks lists the networks to which airtime can be sent. A success has the status 201.
 func networks(c *call) error {
 	all, err := c.api.Routes.Networks(c.ctx)
 	if err != nil {

@@ -50,7 +50,7 @@ func (c *call) page(path string) error {
 	}
 	c.where = path
 	if p.Status == http.StatusNotFound {
-		c.where = guides.Prefix // limits the values of the metrics' label: clients may request any path
+		c.where = guides.Prefix // limits the number of values of the metrics' label, because clients may request any path
 	}
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
 		return c.wrongMethod(http.MethodGet + ", " + http.MethodHead)

@@ -57,7 +57,7 @@ func payoutToBank(c *call) error {
 	return c.sent(c.api.Payments.Payout(c.ctx, who, in))
 }
 
-// refund gives a collection back to its payer.
+// refund returns a collection to its payer.
 func refund(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -84,7 +84,7 @@ func refund(c *call) error {
 
 // sent writes the response to a payout.
 func (c *call) sent(p book.Payment, replayed bool, err error) error {
-	c.replayed(replayed) // a refusal can be a repeated one, too
+	c.replayed(replayed) // the error may also repeat an earlier refusal
 	if err != nil {
 		return err
 	}

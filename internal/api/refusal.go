@@ -58,8 +58,8 @@ func tooLate(err error) *problem.Error {
 		"The service did not answer in time and does not know whether the request was recorded. Ask for its status, or send it again with the same reference.")
 }
 
-// StatusLeft is a status for metrics only: the client disconnected, which ended its request. Here this happens only
-// to a GET.
+// StatusLeft is a status for metrics only. It means that the client disconnected, which ended its request. Only a
+// GET ends in this way.
 const StatusLeft = 499
 
 // refuse replaces the response that was written so far by the response of an error.
@@ -172,7 +172,7 @@ func noEndpoint() error {
 	return problem.New(problem.NotFound, "endpoint_not_found", "No such endpoint")
 }
 
-// wrongMethod responds with 405, which no kind of error maps to.
+// wrongMethod responds with 405. No kind of error maps to this status.
 func (c *call) wrongMethod(allow string) error {
 	c.header("Allow", allow)
 	c.refuse(problem.New(problem.NotFound, "method_not_allowed", "This endpoint takes "+allow))

@@ -64,7 +64,7 @@ func (w *writer) payout(p book.Payment) {
 	w.refundOf(p)
 }
 
-// refundOf writes the customer's reference of the collection that a refund gives back.
+// refundOf writes the customer's reference of the collection that a refund returns.
 func (w *writer) refundOf(p book.Payment) {
 	if p.RefundOf != "" {
 		w.Text("refund_of", p.Details.Collection)
@@ -106,7 +106,7 @@ func (w *writer) existing(p book.Payment) {
 	w.Time("created_at", p.CreatedAt)
 }
 
-// row writes one row of a history. Collections have two members that other kinds lack.
+// row writes one row of a history. Rows of collections have two further members.
 func (w *writer) row(p book.Payment) {
 	w.Object("")
 	w.Text("transaction_id", p.Reference)

@@ -84,8 +84,8 @@ func (r *room) give(tenant string, n int64) {
 }
 
 // scans limits the scanning of large bodies to half of the processors. A running scan does not yield its processor.
-// Scans on all processors would delay every step of payouts, providers and the database by 10 ms. The large room
-// limits the number of scans that wait.
+// Scans on all processors would delay each step of a payout by 10 ms. The large room limits the number of scans
+// that wait.
 type scans chan struct{}
 
 func newScans() scans { return make(scans, max(1, runtime.GOMAXPROCS(0)/2)) }

@@ -68,8 +68,8 @@ func (c *call) finish() {
 	}
 }
 
-// turnedAway lists the codes of errors that are deliberate refusals, such as for a paused provider or an open
-// breaker. Their cause is logged once where it occurs, not for each request.
+// turnedAway lists the codes of deliberate refusals, such as for a paused provider or an open breaker. The
+// cause of such a refusal is logged once where it occurs, not for each request.
 var turnedAway = []string{"server_busy", "storage_low", "recovering", "clock_wrong", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
 
 // note logs and counts the request. Our own failures are logged as errors with their cause. Other requests are logged
@@ -168,7 +168,7 @@ func (c *call) interfaces(path string) error {
 	if r == nil {
 		return c.wrongMethod(e.allow())
 	}
-	if c.r.ContentLength < 0 { // the size is known only after reading, and its check comes first
+	if c.r.ContentLength < 0 { // the size is known only after reading, and must be checked first
 		if err := c.read(limit); err != nil {
 			return err
 		}

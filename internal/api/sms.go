@@ -97,7 +97,7 @@ func sendSMS(c *call) error {
 	w := c.success("Request Sent")
 	w.Object("data")
 	w.Text("campaignId", campaign.ID)
-	w.Text("campaign_id", campaign.ID) // clients use one or the other name
+	w.Text("campaign_id", campaign.ID) // some clients use one name, some the other
 	w.Integer("recipients", campaign.Recipients)
 	w.Integer("invalid", campaign.Invalid)
 	w.Integer("excluded", campaign.Excluded)
@@ -210,5 +210,6 @@ func campaignMessages(c *call) error {
 	return nil
 }
 
-// descriptionMax is the maximum length of a sender ID's description in characters. Longer ones are cut.
+// descriptionMax is the maximum length of a sender ID's description in characters. A longer description is
+// cut.
 const descriptionMax = 500

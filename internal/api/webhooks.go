@@ -177,7 +177,7 @@ func (w *writer) attempt(t webhook.Attempt) {
 	w.End()
 }
 
-// replayWebhook delivers a webhook of a payment again: the named one, else the newest.
+// replayWebhook delivers a webhook of a payment again: the named webhook, or else the newest.
 func replayWebhook(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -228,8 +228,9 @@ func replayFailed(c *call) error {
 	return nil
 }
 
-// webhookSecret returns the fingerprint of the signing secret. With it, a program detects that it is configured with
-// another secret. Only people can see and change the secret, on the page that the response names.
+// webhookSecret returns the fingerprint of the signing secret. With the fingerprint a program can check whether it
+// is configured with the right secret. Only people can see and change the secret, on the page that the response
+// names.
 func webhookSecret(c *call) error {
 	s, err := c.api.Webhooks.Secret(c.ctx, c.caller.Tenant)
 	if err != nil {

@@ -38,7 +38,7 @@ import (
 	"github.com/makola/makola/internal/cli/operations"
 )
 
-// commands is the whole command line: one member for each noun, in the groups of makola --help.
+// commands has the whole command line: a member for each noun, in the groups of makola --help.
 type commands struct {
 	Serve   serveCommand       `cmd:"" group:"Server:" help:"Start the server."`
 	Doctor  doctorCommand      `cmd:"" group:"Server:" help:"Check this installation for problems, with the server's settings. Changes nothing; fails if a check fails."`
@@ -136,7 +136,7 @@ func run(args []string, e *frame.Env) (code int) {
 		return frame.ExitUsage
 	}
 	if err := checkVariables(parser.Model, os.Environ()); err != nil && !talks(command) {
-		all, wrong := Model() // another command may read the variable
+		all, wrong := Model() // the variable may be meant for another command
 		if wrong == nil {
 			wrong = checkVariables(all, os.Environ())
 		}
@@ -155,7 +155,8 @@ func run(args []string, e *frame.Env) (code int) {
 	return frame.ExitOK
 }
 
-// perform runs a command: a change by the tables of aliases, any other command by itself.
+// perform runs a command. If a table of aliases has the command, it requests the change. Otherwise it calls
+// the command's Run.
 func perform(e *frame.Env, command *kong.Context) error {
 	for _, table := range []map[string]frame.Alias{accounts.Aliases, funds.Aliases, operations.Aliases} {
 		if alias, is := table[frame.CommandName(command.Selected())]; is {
@@ -166,7 +167,7 @@ func perform(e *frame.Env, command *kong.Context) error {
 }
 
 // oneDatabase refuses --data while MAKOLA_DATABASE is set, except for serve, which uses both. The operator may expect
-// that the command reads the folder's database.
+// the command to read the database in the folder.
 func oneDatabase(line *kong.Context) error {
 	if command := line.Selected(); command == nil || frame.CommandName(command) == "serve" {
 		return nil
@@ -241,7 +242,7 @@ func newParser(root any, stdout, stderr io.Writer) (*kong.Kong, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An empty variable counts as unset: a program that passes its variables on passes unset ones as empty.
+	// An empty variable counts as unset, because some programs pass unset variables on as empty ones.
 	return parser, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
 			flag.Tag.Envs = slices.DeleteFunc(slices.Clone(flag.Tag.Envs), func(name string) bool {

@@ -9,9 +9,9 @@ import (
 )
 
 // gcPercent lets the heap grow to four times the live memory, because collections slow down requests. The memory
-// limits make the collector run more often before the server reaches the documented 200 MB, which include the program
-// and SQLite's own memory. The simulator has no limit: it keeps its book in memory and answers every request of a
-// load test.
+// limits make the collector run more often before the server reaches the documented 200 MB. The 200 MB include the
+// program and SQLite's own memory. The simulator has no limit, because it keeps its book in memory and must answer
+// every request of a load test.
 const (
 	gcPercent           = 400
 	gcPercentSimulator  = 200
@@ -27,7 +27,8 @@ func collectLess(percent int) {
 }
 
 // limitMemory sets the memory limit of the garbage collector until ctx ends, unless the environment sets it. The
-// limit stays half above the live memory: below it the collector would take half of the processors without end.
+// limit is always at least one and a half times the live memory. With a lower limit the collector would use half
+// of the processors all the time.
 func limitMemory(ctx context.Context, postgres bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -54,7 +55,8 @@ func limitMemory(ctx context.Context, postgres bool) {
 // limitEvery is how often the limit follows the live memory.
 const limitEvery = 250 * time.Millisecond
 
-// liveMemory returns the bytes that the last collection left, and those of stacks, which no collection frees.
+// liveMemory returns the bytes that the last collection left, plus the bytes of stacks, which no collection
+// frees.
 func liveMemory() int64 {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(samples)

@@ -49,7 +49,7 @@ type finding struct {
 	check string // name of the check
 	state string
 	fact  string // result of the check
-	fix   string // what to do about it; empty when nothing is to be done
+	fix   string // the fix; empty if nothing is to be done
 }
 
 var findingColumns = []frame.Column[finding]{
@@ -77,12 +77,12 @@ type doctor struct {
 	*doctorCommand
 	e      *frame.Env
 	clock  *clock.Clock
-	files  int // that this process may have open
+	files  int // number of files that this process may have open
 	secret config.Secret
 	found  []finding
 }
 
-// Run prints the findings and fails when a check does.
+// Run prints the findings. It fails if a check fails.
 func (c *doctorCommand) Run(e *frame.Env) error {
 	if c.Production() {
 		if err := frame.ReadableFlag(e.Flags); err != nil {
@@ -152,7 +152,7 @@ func (d *doctor) settings() {
 	if d.Production() {
 		mode = "production, because " + d.WhyProduction()
 		key := d.Server
-		key.Secret, _ = frame.MasterKey() // masterKey reports its faults
+		key.Secret, _ = frame.MasterKey() // faults of the master key are reported by masterKey
 		unfit = append(key.Missing(), unfit...)
 	}
 	for _, what := range unfit {
@@ -301,13 +301,13 @@ func (d *doctor) skew(ctx context.Context, opened *db.DB) {
 	}
 }
 
-// stepsShown is how long a step of a clock is reported.
+// stepsShown is how long doctor reports a step of a clock.
 const stepsShown = 7 * 24 * time.Hour
 
 // clockSteps reports when the clock of a server was set.
 func (d *doctor) clockSteps(ctx context.Context, opened *db.DB) {
 	list, err := timekeeping.List(ctx, opened, d.clock.Now().Add(-stepsShown), 100)
-	list = slices.DeleteFunc(list, func(s timekeeping.Step) bool { return s.By == 0 }) // accepted by an operator
+	list = slices.DeleteFunc(list, func(s timekeeping.Step) bool { return s.By == 0 }) // an operator has accepted the step
 	switch {
 	case err != nil:
 		d.fail("clock steps", err.Error(), "look at the database's log")
@@ -341,7 +341,7 @@ func (d *doctor) schema(ctx context.Context, opened *db.DB) bool {
 	return true
 }
 
-// installation checks that the master key is the one of this database.
+// installation checks that the master key belongs to this database.
 func (d *doctor) installation(ctx context.Context, o *frame.Opened) {
 	if d.secret.Empty() {
 		return // reported by another check
@@ -362,7 +362,7 @@ func (d *doctor) installation(ctx context.Context, o *frame.Opened) {
 	}
 }
 
-// ring checks that the ring has every key under which something is sealed, and that no rotation is unfinished.
+// ring checks that the key ring has every key that sealed a stored value, and that no rotation is unfinished.
 func (d *doctor) ring(ctx context.Context, o *frame.Opened) {
 	sealed := o.Sealed(d.secret)
 	if err := sealed.Check(ctx); err != nil {
@@ -556,7 +556,7 @@ func (d *doctor) providers(ctx context.Context) {
 // egressProxy connects to the egress proxy, if one is set, and closes the connection again. It opens no tunnel.
 func (d *doctor) egressProxy(ctx context.Context) *outbound.Proxy {
 	proxy, err := d.Egress.Proxy(slog.New(slog.DiscardHandler))
-	if err != nil || proxy == nil { // a URL that is wrong is a finding about the settings
+	if err != nil || proxy == nil { // an invalid URL is reported by the check of the settings
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.Within)

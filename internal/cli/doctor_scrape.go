@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// mostMetrics is how much of a server's metrics is read, in bytes.
+// mostMetrics is the maximum number of bytes that are read of a server's metrics.
 const mostMetrics = 8 << 20
 
 // A reading is one value of a metric.
@@ -151,8 +151,8 @@ func (d *doctor) running(ctx context.Context) {
 	d.books(all)
 }
 
-// proxies compares --trusted-proxy with the requests of the server. An address that sends X-Forwarded-For and is not
-// trusted is a proxy that the setting lacks. Allow-lists then check the address of the proxy instead of the
+// proxies compares --trusted-proxy with the requests of the server. If an address sends X-Forwarded-For and is not
+// trusted, the setting probably lacks this proxy. Allow-lists then check the proxy's address instead of the
 // customer's.
 func (d *doctor) proxies(all readings) {
 	ignored, believed := all.sum("makola_http_forwarded_total", "peer", "unknown"), all.sum("makola_http_forwarded_total", "peer", "trusted")

@@ -28,7 +28,8 @@ type healthCommand struct {
 // readyPause is the pause between two probes of --ready-for.
 const readyPause = 250 * time.Millisecond
 
-// Run fails unless the server answers 200. With --ready-for every probe during that time must be answered so.
+// Run fails unless the server answers 200. With --ready-for every probe during that time must be answered
+// with 200.
 func (c *healthCommand) Run(e *frame.Env) error {
 	if c.ReadyFor < 0 || c.Within < 0 || c.Live && c.ReadyFor > 0 {
 		return frame.Usage("--ready-for and --within must be durations such as 3s, and --ready-for excludes --live")
@@ -94,13 +95,13 @@ func (c *healthCommand) look() (func(context.Context) error, error) {
 	}, nil
 }
 
-// A condition is the body of a probe.
+// A condition is the response body of a probe.
 type condition struct {
 	Message string   `json:"message"`
 	Refused []string `json:"refused"`
 }
 
-// mostCondition bounds the body of a probe, in bytes.
+// mostCondition is the maximum size of a probe's response body in bytes.
 const mostCondition = 64 << 10
 
 // prober returns a function that requests a probe of the server at listen on this machine. It accepts a body that is
@@ -118,7 +119,7 @@ func prober(listen, tlsCert, path string) (func(context.Context) (status int, bo
 		scheme = "https"
 	}
 	// The request uses no proxy of the environment. The certificate is not verified, because it names the public
-	// address and this is loopback.
+	// address and not loopback.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}}
 	return func(ctx context.Context) (status int, body condition, err error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+path, nil)

@@ -35,7 +35,7 @@ type About struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
 	Go      string `json:"go"`
-	Schema  int    `json:"schema"` // number of the newest migration that it knows
+	Schema  int    `json:"schema"` // number of the program's newest migration
 }
 
 // about reads the build information.
@@ -123,7 +123,7 @@ func completions(node *kong.Node, words []string) (found []string) {
 	if len(words) > 0 {
 		last, words = words[len(words)-1], words[:len(words)-1]
 	}
-	var value *kong.Flag // whose value comes next
+	var value *kong.Flag // the flag's value is the next word
 	for _, word := range words {
 		value = nil
 		for _, f := range node.Flags {
@@ -160,12 +160,12 @@ func completions(node *kong.Node, words []string) (found []string) {
 	return slices.DeleteFunc(found, func(word string) bool { return word == "" || !strings.HasPrefix(word, last) })
 }
 
-// notOurs matches variables of other programs with our prefix: those of tests, and those that Kubernetes sets for a
-// service named makola.
+// notOurs matches variables with our prefix that are not settings: variables of tests, and variables that
+// Kubernetes sets for a service named makola.
 var notOurs = regexp.MustCompile(`^MAKOLA_TEST_|_SERVICE_(HOST|PORT)(_.*)?$|_PORT(_\d+_(TCP|UDP).*)?$`)
 
-// talks reports whether a command needs no valid settings: it prints information about the program, or reports wrong
-// settings itself.
+// talks reports whether a command runs even with wrong settings. Such a command prints information about the
+// program, or reports wrong settings itself.
 func talks(c *kong.Context) bool {
 	first, _, _ := strings.Cut(c.Command(), " ")
 	return slices.Contains([]string{"version", "help", "completion", "complete", "doctor"}, first)
@@ -201,7 +201,7 @@ func checkVariables(model *kong.Application, environment []string) error {
 // "me"".
 var oneOf = regexp.MustCompile(`^(.*) must be one of ((?:"[^"]*",?)+) but got (".*")$`)
 
-// words rewrites the parser's error about a value with its list of values in plain English.
+// words rewrites the parser's error about a value that is not in a list in plain English.
 func words(message string) string {
 	parts := oneOf.FindStringSubmatch(message)
 	if parts == nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// version is set by the linker for a release. Otherwise the commit is shown.
+// version is set by the linker for a release. For other builds it is empty, and the commit is shown.
 var version = ""
 
 // serveCommand starts the server.
@@ -66,7 +66,7 @@ func supervisor(pid int, getenv func(string) string) app.Supervisor {
 	return s
 }
 
-// readable refuses secrets of a production server that other users of the machine can read: in the list of processes, or in
+// readable refuses secrets of a production server that other users of the machine can read, in the list of processes or in
 // a file.
 func readable(s config.Server, flags []*kong.Flag) error {
 	if !s.Production() {
@@ -85,7 +85,7 @@ func readable(s config.Server, flags []*kong.Flag) error {
 	return nil
 }
 
-// keyVariables are the variables of each key ring: those with the keys themselves, and those with the name of their
+// keyVariables are the variables of each key ring: one with the keys themselves, and one with the name of their
 // file.
 var keyVariables = []struct{ text, file string }{
 	{config.EnvMasterKey, config.EnvMasterKeyFile},
@@ -112,7 +112,7 @@ func serveProblem(err error) error {
 
 func newLog(to io.Writer, format, level string) *slog.Logger {
 	var least slog.Level
-	_ = least.UnmarshalText([]byte(level)) // the parser has checked it
+	_ = least.UnmarshalText([]byte(level)) // the parser has already checked the value
 	options := &slog.HandlerOptions{Level: least, ReplaceAttr: withUnits}
 	if format == "auto" {
 		format = "json"
@@ -126,7 +126,7 @@ func newLog(to io.Writer, format, level string) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(to, options))
 }
 
-// withUnits formats durations as in the text format, such as 1.5s. JSON would have nanoseconds.
+// withUnits formats durations as in the text format, such as 1.5s. JSON would print nanoseconds.
 func withUnits(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())

@@ -29,7 +29,7 @@ type Storage struct {
 	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL. Without it the database is SQLite in the data folder."`
 }
 
-// Validate returns an error for an empty folder, which would mean the current one.
+// Validate returns an error for an empty folder, which would mean the current folder.
 func (s Storage) Validate() error {
 	if s.Data == "" {
 		return errors.New("--data must not be empty")

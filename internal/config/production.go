@@ -12,11 +12,11 @@ import (
 // TokenLength is the minimum length of the token that protects the metrics.
 const TokenLength = 16
 
-// Production reports whether the server is a production server, which must not have settings of development.
+// Production reports whether the server is a production server. Development settings are refused there.
 func (s Server) Production() bool { return s.WhyProduction() != "" }
 
-// WhyProduction returns the reason why the server is a production server, or "" in development. It is one if it was
-// configured so, if other machines can reach it, or if it has credentials that move live money.
+// WhyProduction returns the reason why the server is a production server, or "" in development. It is a production
+// server in three cases: the settings say so, other machines can reach it, or it has credentials for live money.
 func (s Server) WhyProduction() string {
 	switch {
 	case s.Environment == "production":
@@ -120,8 +120,8 @@ func (s Server) secretFiles() []secretFile {
 	return slices.DeleteFunc(all, func(f secretFile) bool { return f.path == "" })
 }
 
-// everybody reports whether a range contains more of the Internet than any single organisation has. A trusted proxy
-// can set the client's address, so such a range is refused.
+// everybody reports whether a range contains a larger part of the Internet than any single organisation has. A
+// trusted proxy can set the client's address, so such a range is refused.
 func everybody(p netip.Prefix) bool {
 	if p.Addr().Is4() {
 		return p.Bits() < 8

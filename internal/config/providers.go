@@ -8,7 +8,7 @@ import (
 )
 
 // MTN has the credentials of an account at MTN's Open API. Collection and disbursement have their own subscription
-// keys and users; either may be omitted. The defaults are those of production. The simulator has its own values.
+// keys and users; either may be omitted. The defaults are for production. The simulator has its own values.
 type MTN struct {
 	URL                string     `name:"url" env:"URL" placeholder:"URL" help:"Base URL of MTN's Open API. Empty disables MTN."`
 	Environment        string     `name:"environment" env:"ENVIRONMENT" default:"mtnghana" help:"Value of the header X-Target-Environment."`
@@ -60,10 +60,11 @@ type Hubtel struct {
 	BalanceURL    string `name:"balance-url" env:"BALANCE_URL" default:"https://trnf.hubtel.com" help:"Base URL for balances."`
 
 	// UnpaidAfter is the age from which the status Unpaid of a collection or sale may mean a failure. Hubtel returns
-	// Unpaid for open and for failed ones.
+	// Unpaid for open and for failed payments.
 	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age from which a collection or sale that Hubtel reports as Unpaid may count as failed. At least 5m."`
 	// StatusNotKnown and SendStatusNotKnown are the responses with which the two status hosts report an unknown
-	// reference. Hubtel documents none. A response that is not configured here proves nothing about the payment.
+	// reference. Hubtel documents no such response. A response that is not configured here proves nothing about
+	// the payment.
 	StatusNotKnown     []Reply `name:"status-not-known" env:"STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"HTTP status and response code that mean Hubtel has no such collection, top-up or data package, such as 404:3000. May be repeated."`
 	SendStatusNotKnown []Reply `name:"send-status-not-known" env:"SEND_STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"HTTP status and response code that mean Hubtel has no such payout, such as 404:3000. May be repeated."`
 	// ServiceIDs replaces Hubtel's ids of single services, by our keys.
@@ -102,8 +103,8 @@ type Paystack struct {
 	SecretKey Credential `name:"secret-key" env:"SECRET_KEY" hidden:"" help:"Paystack secret key, sk_live_... Empty disables Paystack."`
 	URL       string     `name:"url" env:"URL" default:"https://api.paystack.co" help:"Base URL of Paystack's interface."`
 
-	// VisibleAfter is the time after which Paystack shows a transfer. It was not measured, so it is zero and not a
-	// setting. The value of the simulator is always known.
+	// VisibleAfter is the time after which Paystack shows a transfer. It was not measured, so it is zero and has
+	// no setting. Only the simulator sets it.
 	VisibleAfter time.Duration `kong:"-"`
 }
 
@@ -121,21 +122,21 @@ func (p Paystack) Missing() []string {
 	return []string{"a live secret key of Paystack, which begins with sk_live_: set MAKOLA_PAYSTACK_SECRET_KEY"}
 }
 
-// PawaPay is an account with pawaPay. Its sandbox has a host of its own.
+// PawaPay is an account with pawaPay. Its sandbox has a separate host.
 type PawaPay struct {
 	Token           Credential `name:"token" env:"TOKEN" hidden:"" help:"API token of pawaPay. Empty disables pawaPay."`
 	URL             string     `name:"url" env:"URL" default:"https://api.pawapay.io" help:"Base URL of pawaPay's interface."`
 	SignedCallbacks bool       `name:"signed-callbacks" env:"SIGNED_CALLBACKS" help:"Refuse callbacks of pawaPay without a signature. Set it once signed callbacks are switched on in its dashboard."`
 
-	// VisibleAfter is the time after which pawaPay shows a payment that it has. Nobody has measured it, so it is zero and not a
-	// setting. The simulator's is known.
+	// VisibleAfter is the time after which pawaPay shows a payment. It was not measured, so it is zero and has no setting. Only
+	// the simulator sets it.
 	VisibleAfter time.Duration `kong:"-"`
 }
 
 // Enabled reports whether the operator configured pawaPay at all.
 func (p PawaPay) Enabled() bool { return p.Token != "" }
 
-// Test reports whether the account is one of pawaPay's sandbox, in which no money moves.
+// Test reports whether the account belongs to pawaPay's sandbox, in which no money moves.
 func (p PawaPay) Test() bool { return strings.Contains(p.URL, "//api.sandbox.pawapay.io") }
 
 // Missing lists the settings that an enabled account lacks.
@@ -187,8 +188,8 @@ type Reply struct {
 	Code   string
 }
 
-// UnmarshalText parses the result of String. It refuses a status about the caller or a server error, because it
-// proves nothing about a payment.
+// UnmarshalText parses the result of String. It refuses a status about the caller and a server error, because
+// they prove nothing about a payment.
 func (r *Reply) UnmarshalText(text []byte) error {
 	status, code, _ := strings.Cut(string(text), ":")
 	n, err := strconv.Atoi(strings.TrimSpace(status))

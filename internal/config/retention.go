@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Retention is how long rows are kept that move no money. Rows of payments, transfers, credits and the audit log are
-// kept for ever. Zero means the default.
+// Retention has the times for which rows without money are kept. Rows of payments, transfers, credits and the audit
+// log are kept for ever. Zero means the default.
 type Retention struct {
 	Exchanges time.Duration `name:"exchanges" env:"EXCHANGES" default:"2160h" help:"How long requests to providers and their responses are kept, as evidence for payments; at least 24h."`
 	Requests  time.Duration `name:"requests" env:"REQUESTS" default:"720h" help:"How long refused and failed requests are kept; at least 24h."`
@@ -16,10 +16,10 @@ type Retention struct {
 	Texts     time.Duration `name:"texts" env:"TEXTS" default:"0" help:"How long the texts of finished campaigns are kept, counted from the request; 0 keeps them forever, otherwise at least 24h."`
 }
 
-// leastRetention is the minimum. It is longer than support needs for a call about today.
+// leastRetention is the minimum. Support staff need the rows of at least one day.
 const leastRetention = 24 * time.Hour
 
-// Validate returns an error for times that would delete data that is needed every day.
+// Validate returns an error for a time below the minimum.
 func (r Retention) Validate() error {
 	for _, s := range []struct {
 		name string

@@ -41,8 +41,8 @@ func parseRing(text string) (Secret, error) {
 	return ring, nil
 }
 
-// WithReference returns the ring with another reference key. That is the first key of the installation, which never
-// changes but may no longer be in the ring.
+// WithReference returns the ring with another reference key. The reference key is the first key of the
+// installation. It never changes, but may no longer be in the ring.
 func (s Secret) WithReference(reference Secret) Secret {
 	s.key = reference.key
 	return s
@@ -82,7 +82,7 @@ const sealedPrefix = "makola-key-1:"
 
 const nameLength = 16
 
-// Sealer seals small secrets for one use, and opens what was sealed with any key of the ring.
+// Sealer seals small secrets for one purpose. It opens secrets that any key of the ring has sealed.
 type Sealer struct {
 	active, reference string
 	ciphers           map[string]cipher.AEAD

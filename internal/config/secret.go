@@ -61,8 +61,8 @@ func checked(key []byte) ([]byte, error) {
 	return s.key, err
 }
 
-// SecretFile reads the master key from a file. With create, it first writes a new key to a missing file, readable for
-// this user only. That is for development, where the file is in the data folder.
+// SecretFile reads the master key from a file. With create, it first writes a new key to a missing file, readable
+// only for this user. Only development servers use create; their file is in the data folder.
 func SecretFile(path string, create bool) (Secret, error) {
 	text, err := ReadSecretFile(path)
 	if err == nil {
@@ -94,7 +94,7 @@ func SecretFile(path string, create bool) (Secret, error) {
 // Empty reports whether there is no key.
 func (s Secret) Empty() bool { return len(s.key) == 0 }
 
-// Weak reports whether a key looks invented instead of random: text, a pattern, or few different bytes. Of 32 random
+// Weak reports whether a key does not look random: it is text, a pattern, or has few different bytes. Of 32 random
 // bytes about 30 differ.
 func (s Secret) Weak() bool { return weak(s.key) || slices.ContainsFunc(s.ring, weak) }
 

@@ -27,7 +27,7 @@ func ReadSecretFile(path string) (text []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	info, err := file.Stat() // the path may lead to another file now
+	info, err := file.Stat() // the path may lead to another file by now
 	if err != nil {
 		return nil, err
 	}

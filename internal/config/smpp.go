@@ -109,7 +109,7 @@ func (b *SMPPBind) complete() error {
 	switch {
 	case b.SystemID == "" || len(b.SystemID) > 15:
 		return errors.New("needs a system id of 1 to 15 characters")
-	case len(b.Password) > 8: // the centre would refuse a cut password as a wrong one
+	case len(b.Password) > 8: // the message centre would refuse a password that was cut
 		return errors.New("has a password of more than 8 characters, the most that SMPP carries")
 	case len(b.SystemType) > 12:
 		return errors.New("has a system type of more than 12 characters")

@@ -32,14 +32,14 @@ type Arkesel struct {
 // Enabled reports whether the operator configured Arkesel at all.
 func (a Arkesel) Enabled() bool { return a.APIKey != "" }
 
-// OptOutWords are words of texts from handsets, besides the usual ones. A text that is such a word alone keeps the list
-// of numbers that get no campaign.
+// OptOutWords are words in addition to the usual ones. A text from a handset that consists of such a word adds the
+// number to the opt-outs, or removes it.
 type OptOutWords struct {
 	Stop  []string `name:"stop-word" env:"STOP_WORDS" placeholder:"WORD" help:"Word that ends the campaigns to a handset, besides STOP and the usual ones. May be repeated."`
 	Start []string `name:"start-word" env:"START_WORDS" placeholder:"WORD" help:"Word that begins them again, besides START and the usual ones. May be repeated."`
 }
 
-// TextProviders are the names of what carries texts, as routes have them.
+// TextProviders are the names of the providers of texts in routes.
 var TextProviders = []string{"smpp", "hubtelsms", "arkesel"}
 
 // SMSRoute is the ordered list of providers of texts for a network and a sender ID. An empty network or sender ID

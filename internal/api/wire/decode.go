@@ -17,7 +17,7 @@ import (
 const (
 	maxDepth   = 16      // nesting of arrays and objects
 	maxMembers = 1_000   // of one object
-	maxItems   = 200_000 // of one array: twice what any endpoint takes
+	maxItems   = 200_000 // items of one array: twice the maximum of any endpoint
 	maxLinear  = 16      // number of members up to which names are compared one by one, without a map
 	maxFaults  = 50      // maximum number of errors in one response
 	nameShown  = 64      // maximum bytes of a member's name in an error
@@ -338,7 +338,8 @@ func (s *scanner) text() bool {
 	return false
 }
 
-// escape reads one escape, or two that form a surrogate pair. It reports whether they are a valid character.
+// escape reads one escape, or two escapes that form a surrogate pair. It reports whether they form a valid
+// character.
 func (s *scanner) escape() bool {
 	if s.at+1 >= len(s.in) {
 		s.fail("a string does not end")

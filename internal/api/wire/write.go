@@ -9,8 +9,8 @@ import (
 )
 
 // Writer appends one JSON value. Answers are written member by member, in the order and with the types that the
-// interface promises. An amount is a number in one endpoint and a string in the next, which struct tags would hide.
-// With an empty name, a method writes an item of a list.
+// interface promises. An amount is a number in one endpoint and a string in another. With struct tags this
+// difference would not be visible. With an empty name, a method writes an item of a list.
 type Writer struct {
 	buf   []byte
 	stack []byte // the closing brackets of the open objects and lists

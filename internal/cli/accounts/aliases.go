@@ -13,7 +13,7 @@ var ofKey = map[string]string{"id": "key"}
 // ofSender names the field with the id of a sender ID.
 var ofSender = map[string]string{"id": "sender"}
 
-// Aliases are the commands that request a change of one kind, by their words.
+// Aliases has the commands that request a change of one kind, by command name.
 var Aliases = map[string]frame.Alias{
 	"account create": {Kind: changes.KindCreateTenant, Fields: map[string]string{"payout-ip": changes.PayoutIPs}, Prepare: prepareAccount, Show: showAccount},
 	"account set": {Kind: changes.KindTenant, Fields: map[string]string{"id": changes.FieldTenant, "payout-ip": changes.PayoutIPs, "no-payout-ip": changes.PayoutIPs + "="},
@@ -37,7 +37,7 @@ var Aliases = map[string]frame.Alias{
 	"campaigns stop":  {Kind: changes.KindStopCampaign, Show: showCampaign},
 }
 
-// prepareAccount gives an account without an id one.
+// prepareAccount generates an id for an account without one.
 func prepareAccount(q *frame.Ask) error {
 	q.Values["id"] = cmp.Or(q.Values["id"], frame.NewID())
 	return nil

@@ -46,7 +46,7 @@ type approvalsShow struct {
 	ID string `arg:"" help:"Id of the change request."`
 }
 
-// Run shows an act.
+// Run shows a change request.
 func (c *approvalsShow) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
 		request, err := o.Approvals().Get(e.Ctx, c.ID)
@@ -85,7 +85,7 @@ func (c *Change) Run(e *frame.Env) error {
 	}}.Request(e, &c.Common, map[string]string{"reason": c.Reason})
 }
 
-// made returns the columns of a change's secret result, which is shown once: the text of a key, or a link with its code.
+// made returns the columns of a change's secret result: the text of a key, or a link with its code. They are shown once.
 func (c *Change) made(e *frame.Env, r changes.Request) []frame.Column[changes.Request] {
 	switch {
 	case r.Secret == "":

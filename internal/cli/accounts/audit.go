@@ -53,7 +53,7 @@ func auditColumns(names map[string]string) []frame.Column[audit.Entry] {
 	}
 }
 
-// changesOf are the changes of an entry, each in one text.
+// changesOf returns the changes of an entry, one text for each.
 func changesOf(a audit.Entry) (texts []string) {
 	for _, c := range a.Changes() {
 		texts = append(texts, c.What+": "+frame.Cell(c.Before)+" → "+frame.Cell(c.After)+";")
@@ -91,7 +91,7 @@ type auditVerify struct {
 	Head string `name:"head" placeholder:"NUMBER:HASH" help:"A head that you kept elsewhere, such as from the server's log. Fails if the chain does not contain it."`
 }
 
-// Run verifies. Every fault is printed and makes the command fail.
+// Run verifies the log. It prints every fault. The command fails if there is one.
 func (c *auditVerify) Run(e *frame.Env) error {
 	kept, err := headOf(c.Head)
 	if err != nil {
@@ -194,7 +194,7 @@ type auditExport struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run exports. The entry of the export itself is committed before the first line is printed.
+// Run exports the log. The audit entry of the export is committed before the first line is printed.
 func (c *auditExport) Run(e *frame.Env) error {
 	common := frame.Common{Storage: c.Storage}
 	return common.With(e, func(o *frame.Opened) error {

@@ -61,7 +61,7 @@ type contactsAddGroup struct {
 	ID     string `name:"id" placeholder:"UUID" help:"Id of the new sender ID in the interface. Default: a generated id."`
 }
 
-// Run makes the group.
+// Run creates the group.
 func (c *contactsAddGroup) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
 		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
@@ -114,7 +114,8 @@ var importColumns = []frame.Column[importView]{
 	{Name: "notes", Value: func(v importView) any { return v.notes }},
 }
 
-// Run imports. The table goes to stdout, bad rows to stderr line by line; JSON and CSV hold both.
+// Run imports the contacts. It prints the table on stdout, and bad rows line by line on stderr. JSON and CSV
+// contain both.
 func (c *contactsImport) Run(e *frame.Env) error {
 	if c.Group == "" && c.NewGroup == "" {
 		return frame.Usage("Give the group: --group ID or --new-group NAME")
@@ -123,12 +124,12 @@ func (c *contactsImport) Run(e *frame.Env) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = from.Close() }() // it was only read
+	defer func() { _ = from.Close() }() // an error of closing is ignored, because the file was only read
 	file, err := sheet.Open(from)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // a copy that stays is the system's to remove
+	defer func() { _ = file.Close() }() // if the copy cannot be removed, the system removes it later
 	rows, err := file.Table(contacts.ImportForm(), c.Options())
 	if err != nil {
 		return err
@@ -222,7 +223,7 @@ type contactsOptout struct {
 	Reason  string   `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log, such as how the person asked for it."`
 }
 
-// Run puts numbers on the list.
+// Run adds numbers to the opt-out list.
 func (c *contactsOptout) Run(e *frame.Env) error {
 	numbers, err := parseNumbers(c.Numbers...)
 	if err != nil {
@@ -252,7 +253,7 @@ type contactsOptin struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run takes a number off the list.
+// Run removes a number from the opt-out list.
 func (c *contactsOptin) Run(e *frame.Env) error {
 	numbers, err := parseNumbers(c.Number)
 	if err != nil {

@@ -25,7 +25,7 @@ type keyFlags struct {
 	Tenant string `name:"account" aliases:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the account."`
 }
 
-// keyView is a key as it is printed; the key itself only where it was made.
+// keyView is a printed key. It contains the text of the key only when the key has just been made.
 type keyView struct {
 	access.Key
 	text  string
@@ -54,7 +54,7 @@ func keyColumns() []frame.Column[keyView] {
 	}
 }
 
-// printMinted prints a new key. The warning goes to stderr, so that stdout has the record alone.
+// printMinted prints a new key. The warning goes to stderr, so that stdout has only the record.
 func printMinted(e *frame.Env, format string, m access.Minted, now time.Time) error {
 	columns := append([]frame.Column[keyView]{{Name: "key", Value: func(k keyView) any { return k.text }}}, keyColumns()...)
 	if err := frame.PrintOne(e.Stdout, format, columns, keyView{m.Key, m.Text, m.Key.State(now)}); err != nil {
@@ -111,7 +111,7 @@ type keyCreate struct {
 	Reason  string         `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Check refuses a key that ends at once: for the change no time means no end.
+// Check refuses an expiry of zero, because the change would read it as a key that never expires.
 func (c *keyCreate) Check() error {
 	if c.Expires != nil && *c.Expires == 0 {
 		return frame.Usage("--expires-in must be longer than 0s")

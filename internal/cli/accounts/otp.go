@@ -61,7 +61,7 @@ func (c *otpReopen) Run(e *frame.Env) error {
 		was := slices.IndexFunc(before, func(r otp.ClosedRange) bool {
 			return r.Tenant == q.Values[changes.FieldTenant] && r.Prefix == otp.RangeOf(c.Range)
 		})
-		if was < 0 { // it closed and opened in the meantime
+		if was < 0 { // the range closed and reopened in the meantime
 			return nil
 		}
 		return frame.PrintOne(e.Stdout, c.Output, closedRangeColumns(), before[was])

@@ -26,19 +26,19 @@ type People struct {
 	Reset   peopleReset   `cmd:"" help:"Remove a person's password, second factor and recovery codes, end the sessions, and print a new link and code."`
 }
 
-// peopleFlags are those of every change of a person.
+// peopleFlags are the flags of every change of a person.
 type peopleFlags struct {
 	frame.Common
 	frame.Writing
 	Reason string `name:"reason" placeholder:"TEXT" required:"" help:"Reason, for the audit log."`
 }
 
-// linkFlags are those of commands that print a link.
+// linkFlags are the flags of commands that print a link.
 type linkFlags struct {
 	PublicURL string `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"Public URL of the server, for the link. Without it the link is a path."`
 }
 
-// link is where the person opens an invitation.
+// link is the URL of the page on which the person opens an invitation.
 func (f linkFlags) link(by identity.Invitation) string {
 	return strings.TrimRight(f.PublicURL, "/") + "/first?" + url.Values{"t": {by.Token}}.Encode()
 }
@@ -68,7 +68,7 @@ func (i invited) print(e *frame.Env, output string) error {
 	}, i)
 }
 
-// warnOfLink prints what to do with a link and its code.
+// warnOfLink prints how to pass on a link and its code.
 func warnOfLink(e *frame.Env) {
 	if e.Stderr == nil {
 		return
@@ -95,7 +95,7 @@ type peopleInvite struct {
 	Name  string `name:"name" placeholder:"NAME" help:"Name of a new person."`
 }
 
-// prepareNewPerson is prepareInvitation of a person whom nobody has invited yet.
+// prepareNewPerson is prepareInvitation for a person who was not invited before.
 func prepareNewPerson(q *frame.Ask) error {
 	if err := prepareInvitation(q); err != nil {
 		return err
@@ -110,7 +110,7 @@ func prepareNewPerson(q *frame.Ask) error {
 	return err
 }
 
-// prepareInvitation names a person without a name by the address.
+// prepareInvitation uses the e-mail address as the name of a person without a name.
 func prepareInvitation(q *frame.Ask) error {
 	if q.Values["name"] == "" {
 		q.Values["name"], _, _ = strings.Cut(q.Values["email"], "@")

@@ -40,7 +40,7 @@ type privacyExport struct {
 	Number string `arg:"" help:"Mobile number of the person."`
 }
 
-// Run prints. A backup that is older than an erasure has more.
+// Run prints the data of a number. A backup from before an erasure has more data.
 func (c *privacyExport) Run(e *frame.Env) error {
 	numbers, err := parseNumbers(c.Number)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *privacyErase) clean(e *frame.Env, spellings []string, left bool) ([]str
 	return privacy.Copies(c.SQLite(), spellings...)
 }
 
-// live reports whether a file is the database or its log, and not a copy that somebody made.
+// live reports whether a file is the database or its log. It returns false for a copy.
 func (c *privacyErase) live(name string) bool {
 	base := filepath.Base(c.SQLite())
 	return name == base || name == base+"-wal"

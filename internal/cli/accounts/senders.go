@@ -75,7 +75,7 @@ type sendersCreate struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log, such as the documents you checked."`
 }
 
-// prepareSender gives a sender ID without an id one.
+// prepareSender generates an id for a sender ID without one.
 func prepareSender(q *frame.Ask) error {
 	q.Values["id"] = strings.ToLower(cmp.Or(q.Values["id"], frame.NewID()))
 	return q.Accounts()

@@ -179,7 +179,7 @@ func (c *tenantSet) Check() error {
 	return nil
 }
 
-// prepareSettings refuses a change of nothing.
+// prepareSettings refuses a change without any setting.
 func prepareSettings(q *frame.Ask) error {
 	if len(q.Values) == 1 { // the account
 		return frame.Usage("Nothing to change. Give at least one flag, such as --blocked on")

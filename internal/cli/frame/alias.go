@@ -22,15 +22,16 @@ type Alias struct {
 	// Fields maps an argument or a flag to a field with another name, or a switch to "field=value". Any other argument or
 	// flag is the field with its name, if the kind has it.
 	Fields map[string]string
-	Fixed  changes.Values // of fields that the line may leave out
+	Fixed  changes.Values // values of fields that the line may leave out
 	Sealed bool           // the change needs the master key
-	Money  bool           // moves money or credits: it has a reference, and a repeat moves nothing
-	// Confirm is set for a command that shows the facts on a terminal and asks for a confirmation, as Money does.
+	Money  bool           // the change moves money or credits: it has a reference, and a repeat moves nothing
+	// Confirm makes the command show the facts on a terminal and ask for a confirmation, like a command with
+	// Money.
 	Confirm bool
-	Same    string // code of the refusal of a change that is in force already
-	// Prepare completes the values. nil: it replaces names of accounts by their ids.
+	Same    string // error code of a change that is in force already
+	// Prepare completes the values. If it is nil, names of accounts are replaced by their ids.
 	Prepare func(a *Ask) error
-	// Await waits for the end of a request that a server applies. nil: the command does not wait.
+	// Await waits for the end of a request that a server applies. If it is nil, the command does not wait.
 	Await func(a *Ask) error
 	// Show prints what the change made.
 	Show func(a *Ask) error
@@ -81,8 +82,8 @@ func (a Alias) opened(q *Ask, o *Opened, secret config.Secret) error {
 	return a.Do(q)
 }
 
-// Do requests the change of an open database, and prints its outcome. A repeat under a reference uses the request that already
-// waits under it.
+// Do requests the change of an open database, and prints its outcome. If a request with the same reference already waits, Do
+// uses that request.
 func (a Alias) Do(q *Ask) error {
 	prepare := a.Prepare
 	if prepare == nil {

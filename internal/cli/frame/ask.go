@@ -10,14 +10,14 @@ type Ask struct {
 	Output  string
 	Values  changes.Values
 	Reason  string
-	Line    map[string]string // the arguments and flags of the line
-	Request changes.Request   // once it is made
+	Line    map[string]string // arguments and flags of the command line
+	Request changes.Request   // the request, when it is made
 }
 
 // Accounts replaces the names of accounts by their ids.
 func (q *Ask) Accounts() error {
 	names := []string{changes.FieldTenant, "wallet"}
-	if q.Values["to"] != "" { // else from is a time or an amount
+	if q.Values["to"] != "" { // otherwise from is a time or an amount
 		names = append(names, "from", "to")
 	}
 	for _, name := range names {

@@ -18,14 +18,14 @@ import (
 type Env struct {
 	Ctx            context.Context
 	Stdin          io.Reader
-	Flags          []*kong.Flag // that the line gives
+	Flags          []*kong.Flag // flags of the command line
 	Stdout, Stderr io.Writer
 	Version        string
-	Terminal       bool       // a person reads stderr and can answer on stdin
-	Authority      *authority // who gives a command that changes something
+	Terminal       bool       // stderr and stdin are a terminal, so a person can read and answer
+	Authority      *authority // caller of a command that changes something
 }
 
-// Warn writes a warning to stderr, in red where a person reads it.
+// Warn writes a warning to stderr, in red on a terminal.
 func (e *Env) Warn(text string) {
 	if Terminal(e.Stderr) && os.Getenv("NO_COLOR") == "" {
 		text = "\x1b[31m" + text + "\x1b[0m"
@@ -33,13 +33,13 @@ func (e *Env) Warn(text string) {
 	fmt.Fprintf(e.Stderr, "makola: %s\n", text)
 }
 
-// Usage is the refusal of flags that do not go together.
+// Usage returns the error for flags that cannot be combined.
 func Usage(text string) error { return problem.New(problem.Malformed, "usage", text) }
 
-// ErrDeclined is returned by a command whose question was answered with no.
+// ErrDeclined is returned if a person answered a command's question with no.
 var ErrDeclined = errors.New("nothing was done")
 
-// Confirm asks for a yes. Any other answer and an interrupt are a no.
+// Confirm asks for a yes. Every other answer, and an interrupt, counts as no.
 func (e *Env) Confirm(question string) error {
 	fmt.Fprint(e.Stderr, question, " [y/N] ")
 	answer := make(chan string, 1)

@@ -20,7 +20,7 @@ type Writing struct {
 	BreakGlass bool   `name:"break-glass" help:"In an emergency: apply the change without a token and without approval. Raises an alert; needs --reason."`
 }
 
-// Reasoned is Writing for a command without a reason of its own.
+// Reasoned is Writing for a command that has no separate reason flag.
 type Reasoned struct {
 	Writing
 	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log. Required with a token or --break-glass."`

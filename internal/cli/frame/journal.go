@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// NotNoted reports a change that was applied but not written to the journal.
+// NotNoted returns the error for a change that was applied but not written to the journal.
 func NotNoted(e *Env) func(string, error) {
 	return func(path string, err error) {
 		fmt.Fprintf(e.Stderr, "makola: The change is applied, but could not be written to the journal %s: %v\n", path, err)
@@ -52,7 +52,8 @@ func (o *Opened) audit(tx *db.Tx, e audit.Entry) error {
 	return o.Log.Write(tx, e)
 }
 
-// Audited returns the function that writes an operator's action into the transaction that does it.
+// Audited returns a function that writes the audit entry of an operator's action, in the transaction of the
+// action.
 func (o *Opened) Audited(entry audit.Entry) func(*db.Tx) error {
 	entry.ID, entry.Actor = NewID(), o.Actor
 	return func(tx *db.Tx) error { return o.audit(tx, entry) }
@@ -61,7 +62,7 @@ func (o *Opened) Audited(entry audit.Entry) func(*db.Tx) error {
 // A Change is an audit.Change that a command records.
 type Change audit.Change
 
-// WithChanges puts the changes of an action into its details, with more of them.
+// WithChanges adds the changes of an action to its details.
 func WithChanges(list []Change, more ...map[string]any) map[string]any {
 	details := map[string]any{"changes": list}
 	for _, m := range more {

@@ -46,10 +46,10 @@ type Opened struct {
 	People       *identity.Identity
 	Journal      audit.Journal
 
-	Actor      string     // in the audit log
+	Actor      string     // name of the caller in the audit log
 	By         changes.By // the person of a token, or the user of this machine
 	permission roles.Permission
-	reason     string // that the command was given
+	reason     string // reason that was given to the command
 	production bool
 }
 
@@ -92,8 +92,8 @@ func (o *Opened) Tenant(ctx context.Context, name string) (tenant.Tenant, error)
 		fmt.Sprintf("%s. Did you mean %q (%s)? makola account list lists all", problem.From(err).Message, near.Name, near.ID))
 }
 
-// nearest returns the account whose name or id is nearest to name. It returns none if every name differs in more than
-// a third of the characters.
+// nearest returns the account whose name or id is nearest to name. If every name differs in more than a third of the
+// characters, it returns none.
 func (o *Opened) nearest(ctx context.Context, name string) (best tenant.Tenant, err error) {
 	name = strings.ToLower(name)
 	if len(name) > nearestLongest {

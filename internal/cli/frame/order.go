@@ -22,7 +22,7 @@ type OrderFlags struct {
 // maxReference is the longest reference of an order, in characters.
 const maxReference = 64
 
-// order checks a movement of money or credits. Without a reference the id of the request takes its place.
+// order checks a movement of money or credits. Without a reference it uses the id of the request.
 func (q *Ask) order(kind, id string) error {
 	if err := q.checkOrder(); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (q *Ask) order(kind, id string) error {
 	return nil
 }
 
-// checkOrder refuses what cannot be an order.
+// checkOrder returns an error for an order with invalid flags.
 func (q *Ask) checkOrder() error {
 	var bad problem.Fields
 	for _, name := range []string{"amount", "credits"} {
@@ -61,7 +61,7 @@ func (q *Ask) checkOrder() error {
 	return bad.Err()
 }
 
-// confirm shows the sentence and the facts that an approver would see, and takes a yes or a no. The facts are informative: the
+// confirm shows the sentence and the facts that an approver would see, and asks for yes or no. The facts are informative: the
 // transaction of the change checks them again.
 func (q *Ask) confirm(kind string) error {
 	r, err := q.Changes.Preview(q.E.Ctx, q.O.By, kind, q.Values)
@@ -100,7 +100,7 @@ func ofOrder(err error, reference string) error {
 	return err
 }
 
-// takenBefore returns the refusal of a repeated order.
+// takenBefore returns the error for an order whose reference was used before.
 func takenBefore(t *ledger.TakenError) error {
 	by := t.By
 	return problem.Wrap(t, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: the reference %[2]s was used for %[1]s before: %[3]s to %[4]s at %[5]s",

@@ -27,7 +27,8 @@ type Column[T any] struct {
 // wideTable is the form of a table with all its columns.
 const wideTable = "wide"
 
-// Narrow limits a table to the columns with these names, in their order. The other formats keep all columns.
+// Narrow limits a table to the columns with these names, in the given order. The other formats keep all
+// columns.
 func Narrow[T any](format string, columns []Column[T], names ...string) []Column[T] {
 	if format != "table" {
 		return columns
@@ -40,7 +41,7 @@ func Narrow[T any](format string, columns []Column[T], names ...string) []Column
 	return few
 }
 
-// PrintAll prints a list: a table with a line each, a JSON array, or CSV.
+// PrintAll prints a list as a table with a line for each item, as a JSON array, or as CSV.
 func PrintAll[T any](w io.Writer, format string, columns []Column[T], rows []T) error {
 	switch format {
 	case "json":
@@ -79,7 +80,7 @@ func PrintAll[T any](w io.Writer, format string, columns []Column[T], rows []T) 
 	return t.Flush()
 }
 
-// PrintOne prints one thing: a line for each member, a JSON object, or CSV.
+// PrintOne prints one item with a line for each member, as a JSON object, or as CSV.
 func PrintOne[T any](w io.Writer, format string, columns []Column[T], row T) error {
 	switch format {
 	case "json":

@@ -59,7 +59,7 @@ func Report(stderr io.Writer, err error) int {
 	}
 	if p.Cause != nil && slices.Contains([]problem.Kind{problem.Internal, problem.Unavailable}, p.Kind) {
 		fmt.Fprintln(stderr, "  because:", p.Cause)
-	} else if p.Kind == problem.Unavailable && err.Error() != p.Message { // the error of the database
+	} else if p.Kind == problem.Unavailable && err.Error() != p.Message { // error of the database
 		fmt.Fprintln(stderr, "  because:", strings.TrimPrefix(err.Error(), p.Message+": "))
 	}
 	if p.Code == codeUnknown {

@@ -24,7 +24,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Production reports whether the installation is one of production.
+// Production reports whether the installation is in production mode.
 func (o *Opened) Production() bool { return o.production }
 
 // Jobs returns the queue for commands. It runs no jobs: servers run the jobs that it adds.
@@ -50,7 +50,7 @@ func (o *Opened) Contacts() *contacts.Store {
 	return contacts.New(o.DB, o.Tenants, o.answers, o.Clock, config.Quotas{})
 }
 
-// Inbox is what commands use of the texts from handsets: lists, and the numbers of accounts.
+// Inbox returns the texts from handsets for commands, which list them and assign numbers to accounts.
 func (o *Opened) Inbox() *inbox.Store {
 	return inbox.New(inbox.Deps{DB: o.DB, Tenants: o.Tenants, Clock: o.Clock})
 }
@@ -81,8 +81,8 @@ func (o *Opened) Batches(secret config.Secret, p *payments.Payments) *batch.Batc
 		Clock: o.Clock, Log: quiet, Secret: secret, Webhooks: webhook.New(o.DB, queue, o.Clock, quiet, webhook.Options{Secret: secret})})
 }
 
-// Reconcile has the statements of providers and banks. A server matches the lines that a command imports. p are the payments that
-// resolutions of exceptions need; nil: there are none.
+// Reconcile returns the statements of providers and banks. A server matches the lines that a command imports. Resolutions of
+// exceptions need the payments p. If p is nil, there are no resolutions.
 func (o *Opened) Reconcile(p *payments.Payments) *reconcile.Reconcile {
 	d := reconcile.Deps{DB: o.DB, Clock: o.Clock, Ledger: o.Ledger, Log: slog.New(slog.DiscardHandler)}
 	if p != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// TableFlags are a person's choices about a file with a table.
+// TableFlags are the flags of a command that reads a file with a table.
 type TableFlags struct {
 	Column map[string]string `name:"column" mapsep:"none" placeholder:"FIELD=HEADING" help:"Read a field from the column with this heading, such as phone_number=Cell. May be repeated."`
 	Sheet  string            `name:"sheet" placeholder:"NAME" help:"Sheet of a workbook. Without it the first sheet that has rows."`
 }
 
-// Options returns the choices as the reader of tables takes them.
+// Options returns the flags as options of the reader of tables.
 func (f TableFlags) Options() sheet.Options { return sheet.Options{Columns: f.Column, Sheet: f.Sheet} }
 
 // Note prints the unusual points of a file.

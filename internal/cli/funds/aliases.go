@@ -7,10 +7,10 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// take is the switch of a movement in the other direction.
+// take is the flag for a movement in the other direction.
 var take = map[string]string{"take": "way=out"}
 
-// Aliases are the commands that request a change of one kind, by their words.
+// Aliases has the commands that request a change of one kind, by command name.
 var Aliases = map[string]frame.Alias{
 	"wallet fund":     {Kind: changes.KindFund, Sealed: true, Money: true, Show: showWallet},
 	"wallet adjust":   {Kind: changes.KindAdjust, Sealed: true, Money: true, Fields: take, Show: showWallet},

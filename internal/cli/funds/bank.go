@@ -123,7 +123,7 @@ func (c *bankTransfers) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error { return printTransfers(e, o, c.Output, c.Open) })
 }
 
-// transfersListed bounds the list of transfers.
+// transfersListed is the maximum number of listed transfers.
 const transfersListed = 500
 
 func printTransfers(e *frame.Env, o *frame.Opened, format string, open bool) error {

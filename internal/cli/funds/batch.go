@@ -54,7 +54,7 @@ func batchColumns() []frame.Column[batch.Numbers] {
 		frame.Column[batch.Numbers]{Name: "ended_at", Value: func(n batch.Numbers) any { return n.EndedAt }})
 }
 
-// opened calls work with the batches, and with the id of the account in place of its name.
+// opened calls work with the batches and the account's id. It replaces a name of the account by the id.
 func opened(c *frame.Common, e *frame.Env, account *string, work func(o *frame.Opened, a *changes.Changes) error) error {
 	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
 		if err := o.Known(e.Ctx, account); err != nil {
@@ -86,7 +86,7 @@ type batchFile struct {
 	frame.TableFlags
 }
 
-// read makes a draft of the file, or finds the one that it made before.
+// read makes a draft of the file, or finds the draft of an earlier run.
 func (f *batchFile) read(e *frame.Env, o *frame.Opened, s *batch.Batches) (b batch.Batch, known bool, err error) {
 	from := io.Reader(e.Stdin)
 	if f.File != "-" {
@@ -94,7 +94,7 @@ func (f *batchFile) read(e *frame.Env, o *frame.Opened, s *batch.Batches) (b bat
 		if err != nil {
 			return b, false, problem.Wrap(err, problem.Malformed, "no_file", "Cannot open the file: "+err.Error())
 		}
-		defer func() { _ = file.Close() }() // it was only read
+		defer func() { _ = file.Close() }() // an error of closing is ignored, because the file was only read
 		from = file
 		if f.Name == "" {
 			f.Name = strings.TrimSuffix(filepath.Base(f.File), filepath.Ext(f.File))
@@ -178,7 +178,7 @@ func (c *batchCheck) Run(e *frame.Env) error {
 			return err
 		}
 		if !known {
-			defer func() { _ = a.Batches.Discard(context.WithoutCancel(e.Ctx), b.Tenant, b.ID) }() // else it goes after seven days
+			defer func() { _ = a.Batches.Discard(context.WithoutCancel(e.Ctx), b.Tenant, b.ID) }() // otherwise it is deleted after seven days
 		}
 		bad, err := report(e, a.Batches, b)
 		if err != nil {
@@ -208,13 +208,14 @@ type batchSend struct {
 	Wait bool `name:"wait" help:"Wait until each row is paid or refused, and show the progress."`
 }
 
-// errSentByAccount refuses a personal token, which is of a person of the installation: no role there has payouts.request.
+// errSentByAccount is returned for a personal token. Its person belongs to the installation, where no role has
+// payouts.request.
 func errSentByAccount(account string) error {
 	return problem.New(problem.Forbidden, "not_allowed", "Nothing was read: a personal token cannot send a batch, because no role of the installation has the permission "+
 		string(roles.RequestPayouts)+". Let a person of the account upload the file in the console at /app/"+account+"/batches. In an emergency: --break-glass --reason TEXT")
 }
 
-// Run reads the file and requests the batch. The same file again finds the batch that it made.
+// Run reads the file and requests the batch. If the file was sent before, Run finds its batch.
 func (c *batchSend) Run(e *frame.Env) error {
 	return opened(&c.Common, e, &c.Tenant, func(o *frame.Opened, a *changes.Changes) error {
 		if o.By.Machine == "" {
@@ -244,7 +245,7 @@ func (c *batchSend) Run(e *frame.Env) error {
 	})
 }
 
-// joined returns the first error, which the user reads, unless the second one needs attention, too.
+// joined returns the first error. If the second error needs attention, too, joined returns both.
 func joined(err, more error) error {
 	if more != nil {
 		return fmt.Errorf("%w (and the draft is still there: %w)", err, more)
@@ -366,7 +367,7 @@ func (c *batchStatus) Run(e *frame.Env) error {
 	})
 }
 
-// change changes a batch with its entry in the audit log, and prints it.
+// change changes a batch with its entry name of the caller in the audit log, and prints it.
 func (c *batchID) change(common *frame.Common, e *frame.Env, action string, do func(o *frame.Opened, s *batch.Batches, also func(*db.Tx) error) error) error {
 	return opened(common, e, &c.Tenant, func(o *frame.Opened, a *changes.Changes) error {
 		b, err := a.Batches.Get(e.Ctx, c.Tenant, c.ID)
@@ -448,7 +449,7 @@ func (c *batchResults) Run(e *frame.Env) error {
 		if c.File == "" {
 			return a.Batches.WriteResults(e.Ctx, e.Stdout, format, c.Tenant, c.ID)
 		}
-		to, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it has numbers and names of people
+		to, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it contains numbers and names of people
 		if err != nil {
 			return problem.Wrap(err, problem.Malformed, "no_file", "Cannot write the file: "+err.Error())
 		}

@@ -97,7 +97,7 @@ type catalogueSet struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Check refuses a change of nothing.
+// Check refuses a change without any field.
 func (c *catalogueSet) Check() error {
 	if c.ID+c.Name+c.Status == "" {
 		return frame.Usage("Give at least one of --id, --name and --status")
@@ -132,7 +132,7 @@ type cataloguePrefix struct {
 	Reason  string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// showPrefixes prints whose network each range of numbers is.
+// showPrefixes prints the network of each range of numbers.
 func showPrefixes(q *frame.Ask) error {
 	all, err := q.O.Routes().Catalogue(q.E.Ctx)
 	if err != nil {

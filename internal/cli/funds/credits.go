@@ -99,7 +99,7 @@ func (c *creditsReport) Run(e *frame.Env) error {
 	})
 }
 
-// totalOf adds lines up.
+// totalOf returns the sum of lines.
 func totalOf(lines []messaging.UseLine) messaging.UseLine {
 	total := messaging.UseLine{Network: "all", Encoding: smstext.Encoding("all")}
 	for _, l := range lines {
@@ -123,7 +123,7 @@ type rate struct{ value messaging.Rate }
 
 // UnmarshalText reads the flag.
 func (r *rate) UnmarshalText(text []byte) error {
-	p, err := money.Parse(string(text)) // hundredths, of a pesewa here
+	p, err := money.Parse(string(text)) // hundredths of a pesewa
 	if err != nil {
 		return fmt.Errorf("must be pesewas with at most two decimals, such as %s", strconv.Quote("2.25"))
 	}

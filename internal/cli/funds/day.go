@@ -23,7 +23,7 @@ type Day struct {
 	Month     dayMonth     `cmd:"" help:"Show the totals of the closed days of a month. Fails if they do not tie."`
 }
 
-// dayFlags name a day of one money.
+// dayFlags select a day, and live or test money.
 type dayFlags struct {
 	frame.Common
 	Day  string `arg:"" help:"Day in Accra, such as 2026-11-27."`
@@ -111,7 +111,7 @@ type dayMonth struct {
 	Mode  string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
 }
 
-// Run shows a month. Accounts that do not tie make the command fail.
+// Run shows a month. The command fails if an account does not tie.
 func (c *dayMonth) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
 		day, err := closing.ParseDay("month", c.Month+"-01")
@@ -170,7 +170,7 @@ func (c *ledgerFunds) Run(e *frame.Env) error {
 	})
 }
 
-// periodFlags name days of one money.
+// periodFlags select a period of days, and live or test money.
 type periodFlags struct {
 	From string `name:"from" required:"" placeholder:"DATE" help:"First day, YYYY-MM-DD in Accra."`
 	To   string `name:"to" required:"" placeholder:"DATE" help:"Last day, inclusive."`
@@ -196,7 +196,7 @@ type ledgerJournal struct {
 	Format string `name:"format" enum:"csv,xlsx" default:"csv" help:"Format of the file: csv or xlsx."`
 }
 
-// Run writes the journal to standard output. It holds a bounded part of it in memory.
+// Run writes the journal to standard output. It keeps only a limited part in memory.
 func (c *ledgerJournal) Run(e *frame.Env) error {
 	p, err := c.period()
 	if err != nil {
@@ -232,7 +232,7 @@ type ledgerTotals struct {
 	periodFlags
 }
 
-// Run prints the totals of a period by account. Totals that do not tie make the command fail.
+// Run prints the totals of a period by account. The command fails if the totals do not tie.
 func (c *ledgerTotals) Run(e *frame.Env) error {
 	p, err := c.period()
 	if err != nil {

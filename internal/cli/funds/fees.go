@@ -95,7 +95,7 @@ type feesSet struct {
 	Reason string    `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Check refuses a plan that is neither free nor has rules.
+// Check refuses a plan without --free and without rules.
 func (c *feesSet) Check() error {
 	if c.Free != (len(c.Rule) == 0) {
 		return frame.Usage("Give either --rule or --free")
@@ -103,17 +103,18 @@ func (c *feesSet) Check() error {
 	return nil
 }
 
-// preparePlan finds the account of a plan. A change of the default plan lists the accounts that pay by it.
+// preparePlan finds the account of a plan. For a change of the default plan it lists the accounts that the
+// plan applies to.
 func preparePlan(q *frame.Ask) error {
 	q.Values[changes.FieldTenant] = planOwner(q.Values[changes.FieldTenant])
 	if q.Values[changes.FieldTenant] != tenant.Default {
 		return q.Accounts()
 	}
-	from, _ := time.Parse(time.RFC3339Nano, q.Values["from"]) // as written of the flag's time; without it the zero time
+	from, _ := time.Parse(time.RFC3339Nano, q.Values["from"]) // text of the flag's time; the zero time without the flag
 	return whomItChanges(q.O, q.E, from)
 }
 
-// showPlan prints the plan as it is in force once the change is.
+// showPlan prints the plan that is in force after the change.
 func showPlan(q *frame.Ask) error {
 	at := q.O.Clock.Now()
 	if from, err := time.Parse(time.RFC3339Nano, q.Values["from"]); err == nil && from.After(at) {
@@ -122,7 +123,8 @@ func showPlan(q *frame.Ask) error {
 	return printPlan(q.E.Ctx, q.O, q.E, q.Output, q.Values[changes.FieldTenant], at)
 }
 
-// whomItChanges lists the accounts that pay by the default plan, and asks for confirmation on a terminal.
+// whomItChanges lists the accounts to which the default plan applies, and asks for confirmation on a
+// terminal.
 func whomItChanges(o *frame.Opened, e *frame.Env, from time.Time) error {
 	if now := o.Clock.Now(); from.Before(now) {
 		from = now

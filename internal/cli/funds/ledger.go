@@ -25,7 +25,7 @@ type ledgerCheck struct {
 	Background bool `help:"Have a server check every row in the background. The command prints no result."`
 }
 
-// Run checks. Every fault is printed and makes the command fail.
+// Run checks the books. It prints every fault. The command fails if there is one.
 func (c *ledgerCheck) Run(e *frame.Env) error {
 	if c.Background {
 		return c.With(e, func(o *frame.Opened) error { return bookchecks.New(o.DB, o.Clock).Request(e.Ctx) })

@@ -209,7 +209,7 @@ type payoutsReferences struct {
 	Kind      string `name:"kind" enum:"payout,collection,topup,bundle" default:"payout" help:"payout, collection, topup or bundle."`
 }
 
-// attempt is one attempt of a request, as it would be made.
+// attempt is one possible attempt of a request.
 type attempt struct {
 	number    int
 	reference string
@@ -327,7 +327,7 @@ type payoutsShow struct {
 type shown struct {
 	paymentView
 	held         string
-	exchanges    int // with providers: POSTs and questions
+	exchanges    int // requests to providers: submissions and queries
 	lastExchange time.Time
 	next         time.Time
 	transfers    []string
@@ -411,7 +411,7 @@ func (c *payoutsShow) Run(e *frame.Env) error {
 	})
 }
 
-// whyHeld returns why the money of an open payment is held. It is empty for a final payment.
+// whyHeld returns the reason why the money of an open payment is on hold. It is empty for a final payment.
 func whyHeld(pay book.Payment) string {
 	switch {
 	case !pay.Status.Open():
@@ -445,7 +445,7 @@ type payoutsResolve struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Evidence for the decision, for the audit log."`
 }
 
-// Check refuses flags that do not go together.
+// Check refuses flags that cannot be combined.
 func (c *payoutsResolve) Check() error {
 	if c.Paid == c.Unpaid {
 		return frame.Usage("Give either --paid or --unpaid")
@@ -466,8 +466,8 @@ type payoutsDecide struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run decides. With --paid or --unpaid it first reverses the operator's wrong resolution, as a request of its own.
-// The command ends if that request waits for approval.
+// Run decides about a payment. With --paid or --unpaid it first reverses the operator's wrong resolution, by a
+// separate request. The command ends if that request waits for approval.
 func (c *payoutsDecide) Run(e *frame.Env) error {
 	line := map[string]string{"payment": c.ID, "for": c.For, "reason": c.Reason}
 	decide := frame.Alias{Kind: changes.KindDecide, Sealed: true, Show: showEnded}
@@ -479,7 +479,7 @@ func (c *payoutsDecide) Run(e *frame.Env) error {
 		q.Values = changes.Values{"payment": c.ID, "for": c.For}
 		return decide.Do(q)
 	}
-	// A resolution that is reversed already was reversed by this command, which broke off before it decided.
+	// If the resolution is reversed already, an interrupted run of this command has reversed it.
 	return frame.Alias{Kind: changes.KindContradict, Sealed: true, Same: changes.CodeContradicted, Show: next}.Request(e, &c.Common, line)
 }
 
@@ -488,8 +488,8 @@ func showEnded(q *frame.Ask) error {
 	return showPayment(q.E.Ctx, q.O, q.E, q.Output, q.Changes.Payments, q.Values["payment"])
 }
 
-// named is how many items are listed by name: accounts with the default plan, payments that a search finds, events of
-// a payment.
+// named is the maximum number of listed items: accounts with the default plan, payments of a search, events of a
+// payment.
 const named = 10
 
 type payoutsRefund struct {

@@ -43,7 +43,7 @@ var checkColumns = []frame.Column[checkup.Result]{
 	{Name: "fix", Value: func(r checkup.Result) any { return r.Fix }},
 }
 
-// Run prints the results, and fails if a check does.
+// Run prints the results. It fails if a check fails.
 func (c *providersTest) Run(e *frame.Env) error {
 	if err := frame.ReadableFlag(e.Flags); err != nil {
 		return err

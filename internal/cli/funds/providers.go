@@ -51,7 +51,8 @@ func providerColumns() []frame.Column[route.Status] {
 	}
 }
 
-// notKnown returns how a provider's response "not known" is treated, with the response if it does not count.
+// notKnown returns whether Makola accepts a provider's response "not known". If it does not, the result
+// contains the response.
 func notKnown(k *route.NotKnown) string {
 	switch {
 	case k == nil:
@@ -203,7 +204,8 @@ type providersRoute struct {
 	Reason    string   `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// prepareRoute finds the account and the network of a route. A route of a customer who is gone can be removed.
+// prepareRoute finds the account and the network of a route. The route of a customer that no longer exists can
+// be removed.
 func prepareRoute(q *frame.Ask) error {
 	if q.Values[changes.FieldTenant] != route.Any {
 		if err := q.Accounts(); err != nil && q.Values["remove"] == "" {

@@ -27,14 +27,14 @@ type ledgerStatement struct {
 type statementRow struct {
 	at        time.Time
 	what      string
-	reference string // the customer's own, or an operator's
+	reference string // reference of the customer or an operator
 	payee     string
 	provider  string // our reference at the provider
 	subject   string
 	change    int64
 	balance   int64
 	asset     ledger.Asset
-	total     bool // a sum of changes, which leaves no balance
+	total     bool // a sum of changes, without a balance
 }
 
 // Run prints a statement.

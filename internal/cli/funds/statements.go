@@ -75,12 +75,12 @@ func (c *statementsImport) Run(e *frame.Env) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = from.Close() }() // it was only read
+	defer func() { _ = from.Close() }() // an error of closing is ignored, because the file was only read
 	file, err := sheet.Open(from)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // a copy that stays is the system's to remove
+	defer func() { _ = file.Close() }() // if the copy cannot be removed, the system removes it later
 	return c.With(e, func(o *frame.Opened) error { return c.store(e, o, file) })
 }
 

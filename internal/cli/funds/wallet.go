@@ -40,7 +40,7 @@ type Wallet struct {
 type walletView struct {
 	tenant  tenant.Tenant
 	wallet  money.Pesewas
-	owes    money.Pesewas // since reversals that the wallet did not cover
+	owes    money.Pesewas // debt of reversals that the wallet did not cover
 	credits int64
 }
 

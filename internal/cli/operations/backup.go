@@ -3,16 +3,11 @@
 //
 // Files, each above those that it uses:
 //
-//	keys.go, clock.go, jobs.go, sample.go     master keys; changed clocks; jobs; an installation with sample data
-//	figures.go                                the figures of pages
-//	recovery.go                               the steps after a restore
-//	migrate.go                                the schema
-//	migrate_copy.go                           a move to PostgreSQL
-//	claims.go                                 payments of a provider's statement to look up
-//	backup.go                                 backups made, checked and restored
-//	recovery_step.go                          a step with its entry in the audit log
-//	recovery_state.go                         open points of a recovery, and the access to review
-//	schema.go                                 a database opened with any schema
+//	keys.go, clock.go, jobs.go, sample.go master keys; changed clocks; jobs; an installation with sample data
+//	figures.go the figures of pages recovery.go the steps after a restore migrate.go the schema migrate_copy.go a
+//	move to PostgreSQL claims.go payments of a provider's statement to look up backup.go backups made, checked
+//	and restored recovery_step.go a step with its entry name of the caller in the audit log recovery_state.go
+//	open points of a recovery, and the access to review schema.go a database opened with any schema
 package operations
 
 import (
@@ -46,7 +41,7 @@ type backupFolder struct {
 	Folder string `name:"folder" env:"MAKOLA_BACKUP_FOLDER" default:"./makola-backups" placeholder:"FOLDER" help:"Folder of the backups."`
 }
 
-// Validate refuses an empty folder, which would be the current one.
+// Validate refuses an empty folder, which would mean the current folder.
 func (f backupFolder) Validate() error {
 	if f.Folder == "" {
 		return errors.New("--folder must not be empty")
@@ -134,7 +129,7 @@ type backupRecord struct {
 	Bytes  int64     `name:"bytes" placeholder:"N" help:"Size of the backup in bytes, if known."`
 }
 
-// recorded is a backup of another tool. Newest reports whether the database has recorded no newer one.
+// recorded is a backup of another tool. Newest reports whether no newer backup is recorded.
 type recorded struct {
 	backup.Backup
 	Newest bool
@@ -174,7 +169,7 @@ type backupList struct {
 	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }
 
-// Run lists. It opens no database.
+// Run lists the backups. It opens no database.
 func (c *backupList) Run(e *frame.Env) error {
 	all, err := backup.List(c.Folder)
 	if err != nil {
@@ -242,8 +237,8 @@ func (c *verifying) run(e *frame.Env, b backup.Backup, oldest time.Duration) err
 	return nil
 }
 
-// checkRestored runs the checks of ledger check. They make no reference, so any master key will do. The
-// installation's key is never stored with a backup.
+// checkRestored runs the checks of ledger check. They make no reference, so they work with any master key.
+// The installation's key is never stored with a backup.
 func checkRestored(ctx context.Context, d *db.DB) ([]string, error) {
 	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
 	if err != nil {

@@ -23,7 +23,7 @@ func (c *recoveryClaim) Run(e *frame.Env) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // an error of closing is ignored, because the file was only read
 	return c.run(e, audit.Entry{}, func(o *frame.Opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
 		t, err := o.Tenant(e.Ctx, c.Tenant)
 		if err != nil {

@@ -23,7 +23,7 @@ var completenessColumns = []frame.Column[completeness]{
 	{Name: "complete_to", Value: func(c completeness) any { return c.to }},
 	{Name: "behind_seconds", Value: func(c completeness) any {
 		if c.to.IsZero() {
-			return nil // they are counted for the first time
+			return nil // the figures are counted for the first time
 		}
 		return int64(max(0, c.now.Sub(c.to)).Seconds())
 	}},
@@ -41,7 +41,7 @@ type figuresRebuild struct {
 	frame.Reasoned
 }
 
-// Run counts the figures again. An interrupted run is completed by the servers.
+// Run counts the figures again. Servers complete an interrupted run.
 func (c *figuresRebuild) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
 		if err := o.Change(e.Ctx, audit.Entry{Action: "figures.rebuild", Reason: c.Reason}, func(*db.Tx) (any, error) { return nil, nil }); err != nil {

@@ -59,7 +59,7 @@ func jobColumns(format string, dead bool) []frame.Column[jobs.Listed] {
 
 type jobsList struct{ jobsFlags }
 
-// Run lists the jobs that are alive.
+// Run lists the jobs without dead letters.
 func (c *jobsList) Run(e *frame.Env) error { return c.list(e, false) }
 
 type jobsDead struct{ jobsFlags }
@@ -74,7 +74,7 @@ type jobsRerun struct {
 	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Aliases are the commands that request a change of one kind, by their words.
+// Aliases has the commands that request a change of one kind, by command name.
 var Aliases = map[string]frame.Alias{"jobs rerun": {Kind: changes.KindRerun, Fields: map[string]string{"id": "job"}, Show: showRerun}}
 
 // showRerun prints the id of a job that runs again.

@@ -49,7 +49,7 @@ type keysRotate struct {
 	frame.Reasoned
 }
 
-// Run seals everything under the active key. It fails if anything remains under another key.
+// Run seals everything under the active key. It fails if a value remains under another key.
 func (c *keysRotate) Run(e *frame.Env) error {
 	return c.WithSecret(e, func(o *frame.Opened, ring config.Secret) error {
 		sealed := o.Sealed(ring)

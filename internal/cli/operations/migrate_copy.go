@@ -28,7 +28,7 @@ type migrateCopy struct {
 	Output       string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }
 
-// Validate refuses flags that make no sense together.
+// Validate refuses flags that cannot be combined.
 func (c migrateCopy) Validate() error {
 	switch {
 	case c.Data == "":
@@ -117,8 +117,8 @@ func (c *migrateCopy) released(e *frame.Env, err error) error {
 	return err
 }
 
-// prepare creates the tables of a database on which no server was started, or the missing ones if an earlier run was
-// interrupted.
+// prepare creates the tables in a database that no server has used. If an earlier run was interrupted, it creates
+// the missing tables.
 func prepare(ctx context.Context, to *db.DB) error {
 	pending, err := to.PendingMigrations(ctx)
 	if err != nil || len(pending) == 0 {
@@ -136,5 +136,5 @@ func prepare(ctx context.Context, to *db.DB) error {
 	return to.Migrate(ctx)
 }
 
-// plainly prints the progress of rows and tables in one line.
+// plainly formats the progress of rows and tables in one line.
 func plainly(n int64) string { return fmt.Sprint(n) }

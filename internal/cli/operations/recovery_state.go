@@ -18,9 +18,10 @@ import (
 
 // After a restore, keys that were revoked and people who were disabled since the backup are active again. If the
 // journal has such actions, they are listed. Without a journal every live key and every person is listed. Customers
-// are admitted only after somebody confirmed the list.
+// are admitted only after an operator confirmed the list.
 
-// maxReviewed is how many people are listed, tenantsAtOnce how many accounts are read at a time.
+// maxReviewed is the maximum number of listed people. tenantsAtOnce is the number of accounts that are read
+// at once.
 const (
 	maxReviewed   = 10_000
 	tenantsAtOnce = 500
@@ -43,7 +44,7 @@ var accessColumns = []frame.Column[accessRow]{
 // accessReview is the list to check before customers are let in.
 type accessReview struct{ rows []accessRow }
 
-// code identifies the list, so that a confirmation is of the list that was printed.
+// code identifies the list, so that an operator confirms exactly the printed list.
 func (r accessReview) code() string {
 	sum := sha256.New()
 	for _, row := range r.rows {
@@ -52,7 +53,7 @@ func (r accessReview) code() string {
 	return hex.EncodeToString(sum.Sum(nil))[:8]
 }
 
-// confirmed refuses to continue before the list was confirmed by its code.
+// confirmed returns an error until the list was confirmed by its code.
 func (r accessReview) confirmed(code string) error {
 	switch {
 	case len(r.rows) == 0 || strings.EqualFold(code, r.code()):
@@ -116,7 +117,7 @@ type recoveryView struct {
 	unsettled int64
 	forgotten []audit.Noted
 	gone      []recovery.Account
-	journal   string // where it is, or that it is missing
+	journal   string // path of the journal, or that it is missing
 	noJournal bool
 	access    accessReview
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// unmigrated opens a database whatever its schema.
+// unmigrated opens a database with any schema.
 func unmigrated(c *frame.Common, e *frame.Env, work func(*db.DB) error) (err error) {
 	d, err := db.Open(e.Ctx, db.Options{URL: c.Database, Path: c.SQLite(), MaxConns: frame.Connections})
 	if err != nil {
