@@ -17,21 +17,21 @@ import (
 // its buffers, which answerCost counts, and the bytes of its text.
 const (
 	answerCost     = 16 << 10
-	keylessCost    = 192 << 10 // with the requests that wait behind it on the same connection
+	keylessCost    = 192 << 10 // bytes of an answer, with the requests that wait after it on the same connection
 	nodeAnswers    = 32 << 20
 	addressAnswers = 8 << 20
 	connAnswers    = 4 << 20
 	keylessAnswers = 8        // at once on a connection without a key
-	smallAnswer    = 4 << 10  // of which a client with a key may have any number
-	answerChunk    = 16 << 10 // that a client must take in answerTime
+	smallAnswer    = 4 << 10  // size up to which a client with a key may have any number of answers
+	answerChunk    = 16 << 10 // bytes that a client must read in answerTime
 	answerTime     = 10 * time.Second
-	answerRest     = time.Second // after which a newer answer of the same connection or address ends one
-	sendBuffer     = 64 << 10    // of a connection in the kernel, which would give it 4 MB
+	answerRest     = time.Second // number after which a newer answer of the same connection or address ends an older one
+	sendBuffer     = 64 << 10    // buffer of a connection in the kernel, whose default is up to 4 MB
 )
 
 // answers are the answers in progress. If there are too many, the answer whose client last read longest ago ends. So
-// clients that read are never refused. A trusted proxy carries many clients over one connection. It has no limit per
-// connection, an answer through it counts for the client's address, and only the answer ends.
+// clients that read are never refused. A trusted proxy carries many clients over one connection. So it has no limit
+// for each connection, and an answer counts for the client's address. Only the answer ends, not the connection.
 type answers struct {
 	trusted []netip.Prefix
 	time    time.Duration // within which a client must take a chunk of its answer
@@ -43,7 +43,7 @@ type answers struct {
 	conns     map[net.Conn]*pile
 }
 
-// pile is a set of unread answers, ordered by when their clients last read, the longest ago first.
+// pile is a set of unread answers, ordered by the time at which their clients last read, oldest first.
 type pile struct {
 	waiting list.List
 	bytes   int
@@ -81,12 +81,12 @@ type answer struct {
 	http.ResponseWriter
 	all     *answers
 	control *http.ResponseController
-	conn    net.Conn // nil: a trusted proxy's
+	conn    net.Conn // nil for a trusted proxy
 	from    netip.Addr
 	many    bool // the connection carries many answers at once
-	known   bool // the request had a key that is right
+	known   bool // the request had a valid key
 	wrote   int
-	counted bool // by the limits; an uncounted answer takes no lock that a flood holds
+	counted bool // counted by the limits; other answers need no lock, which a flood would hold
 
 	// The fields below are guarded by all.mu.
 	cost   int
@@ -94,11 +94,11 @@ type answer struct {
 	places [3]*list.Element
 
 	mu     sync.Mutex
-	closed bool // it is over, or was ended
+	closed bool // the answer is complete, or was ended
 }
 
-// Known marks the answer as one to a request with a key. Small answers then have no cost, and the connection needs no
-// further turns.
+// Known marks the answer as an answer to a request with a key. Small answers then have no cost, and the connection
+// needs no further turns.
 func (o *answer) Known() {
 	o.known = true
 	if c, takes := below(o.conn).(*turnConn); takes {
@@ -114,7 +114,7 @@ func (o *answer) Write(text []byte) (n int, err error) {
 	if !o.known || len(text) > smallAnswer {
 		cost := keylessCost
 		if o.known {
-			cost = answerCost + len(text) // public texts have one copy for all
+			cost = answerCost + len(text) // all answers share one copy of a public text
 		}
 		o.counted = true
 		o.all.enter(o, cost)
@@ -132,12 +132,12 @@ func (o *answer) Write(text []byte) (n int, err error) {
 	}
 	o.wrote += n
 	if err == nil {
-		o.within(writeTimeout) // the handler may take its time for the rest
+		o.within(writeTimeout) // no time limit applies to the handler's next part
 	}
 	return n, err
 }
 
-// finish gives the client its time to read the rest of the answer. On a connection with many answers the rest is
+// finish waits while the client reads the rest of the answer. On a connection with many answers the rest is
 // still in a buffer of its stream, and counts until the client reads it.
 func (o *answer) finish() {
 	if o.wrote == 0 {
@@ -145,7 +145,7 @@ func (o *answer) finish() {
 	}
 	o.within(o.all.time)
 	if o.many {
-		_ = o.control.Flush() // a client that has gone needs no answer
+		_ = o.control.Flush() // the client has disconnected and needs no answer
 	}
 }
 
@@ -154,12 +154,12 @@ func (o *answer) within(d time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.closed {
-		_ = o.control.SetWriteDeadline(time.Now().Add(d)) // a writer without deadlines is a test's
+		_ = o.control.SetWriteDeadline(time.Now().Add(d)) // only the writers of tests have no deadlines
 	}
 }
 
-// over removes the answer from the limits. Its connection may carry another request next, so from then on nothing
-// ends the connection.
+// over removes the answer from the limits. After that nothing ends the connection, because it may carry another
+// request.
 func (o *answer) over() {
 	o.mu.Lock()
 	o.closed = true
@@ -278,12 +278,12 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 		plain = c.Conn
 	}
 	if tcp, is := plain.(*net.TCPConn); is {
-		_ = tcp.SetWriteBuffer(sendBuffer) // else it keeps the kernel's own
+		_ = tcp.SetWriteBuffer(sendBuffer) // otherwise it keeps the kernel's default
 	}
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// below returns the connection under TLS, or the connection itself.
+// below returns the connection under a TLS connection, or the connection itself.
 func below(conn net.Conn) net.Conn {
 	if encrypted, is := conn.(*tls.Conn); is {
 		return encrypted.NetConn()

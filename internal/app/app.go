@@ -8,27 +8,19 @@
 //
 // Files:
 //
-//	running.go                     the parts of a running Makola, and its stop
-//	build.go                       construction of the parts
-//	rails.go, sms.go, sms_rail.go, texts.go  the payment providers and the SMS rails, test and live; texts over HTTP
-//	secret.go, ring.go             the master keys
-//	serve.go, listen.go            the listeners: the interface, metrics; one listener
-//	backlog_*.go                   connections that wait to be accepted
-//	clients.go, local_origin.go    the number of connections; pages of other sites are kept from loopback
-//	answers.go, turns.go           limits of unread answers; rotation of work for unknown connections
-//	unidentified.go                limits of unknown connections
-//	certificate.go                 TLS files that change on disk
-//	descriptors_*.go               the number of files that this process may open
-//	bounded_log.go                 a limit of lines that clients can cause
-//	access_log.go                  a line for each answered request, if enabled
-//	metrics.go, meters.go          every metric; those that requests change
-//	newest_row.go                  the newest stored time, for comparison with the machine's clock
-//	people.go                      the dependencies of the console, and its first link
-//	demo.go                        development: an account with money
-//	simulator.go, simulated.go     the simulator: how it starts; its addresses for clients
-//	banner.go, ready.go            the output of a start, for people and for programs
-//	notices.go, conditions.go      what notices say of change requests; the conditions that are watched
-//	notify.go                      messages to systemd
+//	running.go the parts of a running Makola, and its stop build.go construction of the parts rails.go, sms.go,
+//	sms_rail.go, texts.go the payment providers and the SMS rails, test and live; texts over HTTP secret.go, ring.go
+//	the master keys serve.go, listen.go the listeners: the interface, metrics; one listener backlog_*.go connections
+//	that wait to be accepted clients.go, local_origin.go the number of connections; pages of other sites are kept
+//	from loopback answers.go, turns.go limits of unread answers; rotation of work for unknown connections
+//	unidentified.go limits of unknown connections certificate.go TLS files that change on disk descriptors_*.go the
+//	number of files that this process may open bounded_log.go a limit of lines that clients can cause access_log.go
+//	a line for each answered request, if enabled metrics.go, meters.go every metric; those that requests change
+//	newest_row.go the newest stored time, for comparison with the machine's clock people.go the dependencies of the
+//	console, and its first link demo.go development: an account with money simulator.go, simulated.go the simulator:
+//	how it starts; its addresses for clients banner.go, ready.go the output of a start, for people and for programs
+//	notices.go, conditions.go what notices contain of change requests; the conditions that are watched notify.go
+//	messages to systemd
 package app
 
 import (
@@ -63,8 +55,7 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	return a, nil
 }
 
-// rise performs the steps of a start. If one fails, the parts that run already get as long to stop as at any other
-// stop.
+// rise performs the steps of a start. If a step fails, it stops the running parts within the usual time of a stop.
 func (a *App) rise(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -74,8 +65,8 @@ func (a *App) rise(ctx context.Context, steps ...func(context.Context) error) er
 	return nil
 }
 
-// announce writes the ready file. It is the last step but the supervisor's, because a program that reads the file may
-// interrupt the server, which must have started by then.
+// announce writes the ready file. Only the message to the supervisor comes later. A program that reads the file may
+// interrupt the server, so the server must have started by then.
 func (a *App) announce(context.Context) error {
 	if a.cfg.ReadyFile == "" {
 		return nil
@@ -96,7 +87,7 @@ func (a *App) Quiet(ctx context.Context) error {
 			return err
 		}
 	}
-	for range 2 { // what one finishes may wake the other
+	for range 2 { // a finished item of one may start work of the other
 		if err := errors.Join(a.jobs.Quiet(ctx), a.payments.Quiet(ctx)); err != nil {
 			return err
 		}
@@ -134,11 +125,11 @@ func (a *App) end(ctx context.Context) error {
 func (a *App) notice(ctx context.Context) {
 	a.leave.Do(func() { close(a.draining) })
 	if notice := a.cfg.Notice(); notice > 0 {
-		_ = a.clock.Sleep(ctx, notice) // only the end of ctx, which has none, would cut it short
+		_ = a.clock.Sleep(ctx, notice) // ctx has no end, so the sleep is complete
 	}
 }
 
-// openAccessLog opens the access log if the settings ask for one.
+// openAccessLog opens the access log if one is configured.
 func (a *App) openAccessLog(context.Context) (err error) {
 	if a.cfg.AccessLog == "" {
 		return nil
@@ -188,7 +179,7 @@ func (a *App) settle(context.Context) error {
 		// server, this one takes over that server's work at once instead of waiting for a lease to expire.
 		a.cfg.Node = host
 		if a.cfg.Database != "" {
-			// The process id repeats after a reboot; a few random digits do not.
+			// A process id can repeat after a reboot, so the name also has a few random digits.
 			a.cfg.Node = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:4])
 		}
 	}

@@ -65,7 +65,7 @@ func (a *App) greet(ctx context.Context) error {
 		line("Test key", "none that can be shown; make one: %s key create --tenant %s%s", program(), a.ready.TenantID, a.storageFlags())
 		key = "mk_test_..."
 	}
-	fresh := a.clock.Now().Format("20060102-150405") // a reference is taken once
+	fresh := a.clock.Now().Format("20060102-150405") // a reference is accepted once
 	fmt.Fprintf(&text, `
   Try:   export KEY=%s
          curl -s %s/account-api/balance -H "x-api-key: $KEY"
@@ -73,7 +73,7 @@ func (a *App) greet(ctx context.Context) error {
          curl -s %s/payment-api/momopay -H "x-api-key: $KEY" -d '{"amount":2,"network":"MTN","phone_number":"0240000001","transaction_id":"collection-%s"}'
   Stop with Ctrl-C.
 `, key, a.ready.APIURL, a.ready.APIURL, fresh, a.ready.APIURL, fresh)
-	_, _ = a.opts.Out.Write([]byte(text.String())) // a closed output is no fault
+	_, _ = a.opts.Out.Write([]byte(text.String())) // an error of a closed output is ignored
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 const (
 	linesOfAKind = 10 // in linesFor
 	linesFor     = time.Minute
-	lineKinds    = 256 // more than there are; the rest counts as one
+	lineKinds    = 256 // more kinds than exist; all further kinds count as one
 )
 
 // boundedLog is a slog.Handler for lines that unknown clients can cause. It passes on ten lines a minute of each
@@ -66,7 +66,7 @@ func (b boundedLog) WithGroup(name string) slog.Handler {
 	return boundedLog{b.Handler.WithGroup(name), b.kinds}
 }
 
-// may counts a line and reports whether it is among the first of its minute.
+// may counts a line and reports whether it is one of the first lines of its minute.
 func (k *logKinds) may(kind string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

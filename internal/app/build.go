@@ -43,18 +43,18 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// How long rows are kept that are not kept for ever, and how often they are removed.
+// How long rows are kept unless they are kept for ever, and how often expired rows are removed.
 const (
 	keepExchanges = 90 * 24 * time.Hour
 	pruneEvery    = time.Hour
 	notKnownEvery = 24 * time.Hour
-	expireEvery   = time.Minute // acts that have waited too long
+	expireEvery   = time.Minute // change requests that have waited too long
 	matchEvery    = 20 * time.Second
 )
 
 // The intervals of checks of the books. booksCheckTime bounds one check. After a check, booksCheckRest times its
-// duration pass before the next. So the checks that read all their data, those of messages and of the audit log, cost
-// little at any size.
+// duration pass before the next check. The checks of messages and of the audit log read all their data. With this
+// pause they cost little at any size.
 const (
 	booksCheckGap  = 10 * time.Minute
 	booksCheckTime = 30 * time.Minute
@@ -114,7 +114,7 @@ const (
 )
 
 // awaitDatabase opens the database. In production it waits for a database that cannot be reached. It does not wait
-// for one that does not exist or that refuses the login.
+// for a database that does not exist or that refuses the login.
 func (a *App) awaitDatabase(ctx context.Context) (*db.DB, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, databaseWait, errors.New("the database could not be reached in time"))
 	defer cancel()
@@ -188,7 +188,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		PublicURL: a.cfg.PublicURL, Request: a.noticeOfRequest, Watch: a.watchConditions})
 	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Keep: a.cfg.Keep.Webhooks, Development: !a.production, Proxy: a.proxy})
 	a.requests = requestlog.New(a.db, a.clock, a.log)
-	// The adapters report their exchanges to this table.
+	// The adapters record their exchanges in this table.
 	adapters := NewAdapters(a.cfg, a.simURL(), provider.ClientOptions{Clock: a.clock, Proxy: a.proxy, Record: func(e provider.Exchange) { a.routes.Record(e) }})
 	a.rails, a.textRails = adapters.Rails, adapters.Texts
 	a.later(func(context.Context) error { adapters.Close(); return nil })

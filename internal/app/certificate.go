@@ -19,7 +19,7 @@ type certificate struct {
 
 	mu     sync.Mutex
 	pair   *tls.Certificate
-	stamp  [2]time.Time // of the files when they were last read
+	stamp  [2]time.Time // change times of the files when they were last read
 	looked time.Time
 }
 

@@ -17,12 +17,12 @@ const moreClients = 64
 // database and the providers need, too. Beyond the limit, the longest idle connection ends.
 type clients struct {
 	most  int
-	first time.Duration // the time for a new connection's first bytes once the server stops
-	rest  chan struct{} // has room for one: a connection is idle, or has ended
+	first time.Duration // the time for a new connection's first bytes after the server began to stop
+	rest  chan struct{} // signal with a capacity of one: a connection is idle, or has ended
 
 	mu   sync.Mutex
 	open map[net.Conn]client
-	idle *list.List // the one that was idle for the longest first
+	idle *list.List // the longest idle connection first
 }
 
 // firstRequest is the time for a first request, as in net/http.
@@ -30,7 +30,7 @@ const firstRequest = 5 * time.Second
 
 // client is one connection.
 type client struct {
-	place *list.Element // in idle; nil while there is a request
+	place *list.Element // element in idle; nil during a request
 	came  time.Time     // zero after the first request
 }
 
@@ -95,8 +95,8 @@ func (c *clients) tellLocked() {
 	}
 }
 
-// answered waits until no connection has a request and every new one had time for its first request, or until ctx
-// ends. It runs before http.Server.Shutdown, which drops a request that it has just read.
+// answered waits until no connection has a request, and every new connection had time for its first request. It
+// also returns when ctx ends. It runs before http.Server.Shutdown, which drops a request that it has just read.
 func (c *clients) answered(ctx context.Context) {
 	for {
 		due, more := c.due()

@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// The bounds of conditions.
+// The limits of conditions.
 const (
 	backupTooOld   = 26 * time.Hour // as the alert
 	certificateBy  = 14 * 24 * time.Hour
@@ -29,14 +29,15 @@ const (
 	paceDays       = 7
 	floatLastsDays = 1
 	exceptionsOver = 72 * time.Hour
-	daysBehind     = 2 // over days that could be closed
-	// slowlyEvery is how often conditions are checked that read more than a few rows or that last for days.
+	daysBehind     = 2 // number of days that could be closed
+	// slowlyEvery is the interval for checks of conditions that read more than a few rows, or that last for
+	// days.
 	slowlyEvery = 5 * time.Minute
 	mostOfEach  = 1000
 )
 
-// watchConditions reports the conditions of which people are notified. If one condition cannot be read, the others
-// are still reported.
+// watchConditions reports the conditions that cause notices. If one condition cannot be read, the others are still
+// reported.
 func (a *App) watchConditions(ctx context.Context) error {
 	watches := []func(context.Context) error{a.watchPayments, a.watchBreakers, a.watchRecovery, a.watchBatches}
 	if now := a.clock.Elapsed(); now >= a.slowlyFrom {
@@ -189,7 +190,8 @@ func (a *App) watchFloats(ctx context.Context) error {
 	return a.notices.Report(ctx, notice.FloatLow, "", low)
 }
 
-// watchExceptions reports the statements whose exceptions have been open for days, and each exception's owner of theirs.
+// watchExceptions reports statements with exceptions that have been open for days. It also reports these exceptions to
+// their owners.
 func (a *App) watchExceptions(ctx context.Context) error {
 	list, err := a.reconcile.Old(ctx, exceptionsOver, mostOfEach)
 	if err != nil {
@@ -220,7 +222,7 @@ func lineOf(a reconcile.Aging) string {
 	return fmt.Sprintf("%s: %d open, GHS %s in all, the oldest since %s", title, a.Count, grouped(a.Sum), at(a.Oldest))
 }
 
-// watchDays reports the books whose next day has been waiting for its close for days. Books of which no day was closed are left out.
+// watchDays reports the books whose next day has not been closed for days. It leaves out books without any closed day.
 func (a *App) watchDays(ctx context.Context) error {
 	var open []notice.Condition
 	for _, mode := range []tenant.Mode{tenant.Live, tenant.Test} {
@@ -237,7 +239,7 @@ func (a *App) watchDays(ctx context.Context) error {
 
 func grouped(amount money.Pesewas) string { return money.Grouped(amount.String()) }
 
-// reportBook reports what a check of a book found.
+// reportBook reports the findings of a check of a book.
 func (a *App) reportBook(ctx context.Context, name string, problems []string) error {
 	var wrong []notice.Condition
 	if len(problems) > 0 {

@@ -80,7 +80,7 @@ func (a *App) loadDemo(ctx context.Context) error {
 		}
 		return a.endow(tx, floats)
 	})
-	if err != nil && !errors.Is(err, db.ErrUnique) { // the tenant is there
+	if err != nil && !errors.Is(err, db.ErrUnique) { // the tenant exists already
 		return err
 	}
 	a.demoMade = err == nil
@@ -91,7 +91,7 @@ func (a *App) loadDemo(ctx context.Context) error {
 }
 
 // demoSecrets adds the demo tenant's key and webhook secret to the ready file. It omits a key that was revoked, or
-// that belongs to an earlier version of the program.
+// that an earlier version of the program made.
 func (a *App) demoSecrets(ctx context.Context, key string) error {
 	caller, err := a.access.Authenticate(ctx, key)
 	if err == nil && caller.Tenant == demoTenant {
@@ -115,7 +115,7 @@ func (a *App) demoMessages(ctx context.Context) error {
 	if err == nil && senders[0].Status == senderid.Pending && senders[0].Name == demoSender {
 		senders[0], err = a.makeDemoMessages(ctx, senders[0])
 	}
-	if err != nil && !problem.Is(err, problem.Duplicate) { // another node was first
+	if err != nil && !problem.Is(err, problem.Duplicate) { // another node requested it first
 		return err
 	}
 	if senders[0].Status == senderid.Approved {

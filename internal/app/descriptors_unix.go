@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Descriptors is how many files and connections this process may have open at once.
+// Descriptors returns the number of files and connections that this process may have open at once.
 func Descriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {

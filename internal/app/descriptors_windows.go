@@ -2,5 +2,5 @@ package app
 
 import "math"
 
-// Descriptors is how many files and connections this process may have open at once.
+// Descriptors returns the number of files and connections that this process may have open at once.
 func Descriptors() int { return math.MaxInt32 }

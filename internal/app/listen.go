@@ -30,12 +30,12 @@ const (
 	readTimeout       = 30 * time.Second
 	writeTimeout      = api.ListWithin + 15*time.Second // so that the last refusal still arrives
 	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10 // sms-api/send takes its fields from the query too
+	maxHeaderBytes    = 64 << 10 // sms-api/send also reads its fields from the query string
 )
 
 // Limits of one HTTP/2 connection: its concurrent streams, and the received bytes that no handler has read.
 const (
-	maxStreams      = 100 // what RFC 9113 recommends to allow at least
+	maxStreams      = 100 // minimum that RFC 9113 recommends
 	connectionAhead = 512 << 10
 	streamAhead     = 256 << 10
 )
@@ -46,16 +46,16 @@ type listener struct {
 	net    net.Listener
 	server *http.Server
 	tls    bool   // the server's own TLSConfig changes while it starts
-	turns  *turns // its connections take turns; nil: they do not
+	turns  *turns // nil if its connections take no turns
 	// refuses is set before the socket is closed while the server still answers requests.
 	refuses atomic.Bool
-	ended   chan struct{} // closed when serve has returned, and accepts no more
+	ended   chan struct{} // closed when serve has returned and accepts no more connections
 }
 
 // listen opens an address. With fallback a busy address is replaced by a free port of the same host.
 func listen(name, address string, fallback bool, handler http.Handler) (*listener, error) {
 	var plain net.ListenConfig
-	plain.SetMultipathTCP(false) // Linux takes no filter on such a socket (refuseSYN)
+	plain.SetMultipathTCP(false) // Linux accepts no filter on such a socket (refuseSYN)
 	l, err := plain.Listen(context.Background(), "tcp", address)
 	if err != nil && fallback && errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(address)

@@ -10,7 +10,7 @@ import (
 )
 
 // meant protects loopback listeners without a key from web pages. A page in a browser on this machine can send
-// requests here under its own name (Origin), or under a name that it resolves to this machine (Host).
+// requests here with its own name as Origin. It can also use a host name that resolves to this machine.
 func meant(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
@@ -37,8 +37,8 @@ func hostName(host string) string {
 }
 
 // hosts returns the function that reports whether this server answers to a host. Production answers to every host,
-// because its keys are secret. A development server has a demo key that everybody can read. It therefore answers only
-// to this machine's names and to configured ones, so that a web page with its own name for this machine gets nothing.
+// because its keys are secret. A development server has a demo key that everybody can read. So it answers only to
+// this machine's names and to configured names. A web page that uses its own name for this machine gets no answer.
 func (a *App) hosts() func(host string) bool {
 	if a.production {
 		return func(string) bool { return true }

@@ -38,7 +38,7 @@ type checkedBook struct {
 	checked    atomic.Int64 // Unix seconds
 	full       atomic.Int64 // Unix seconds of the last check of every row
 	faults     atomic.Int64
-	restsUntil time.Duration // of the one that checks, by Elapsed
+	restsUntil time.Duration // state of the worker that checks, by Elapsed
 }
 
 func (m *meters) gauge(name, help string, value func() float64) {

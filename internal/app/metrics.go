@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrapeTime bounds the queries of one scrape.
+// scrapeTime is the maximum time of the queries of one scrape.
 const scrapeTime = 5 * time.Second
 
 func newMeters(a *App) *meters {

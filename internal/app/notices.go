@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// mostDoubts is how many payments of unknown outcome are watched, the oldest first.
+// mostDoubts is the maximum number of payments with an unknown outcome that are watched, oldest first.
 const mostDoubts = 20_000
 
 // noticeOfRequest converts a change request for notices.
@@ -35,7 +35,7 @@ func (a *App) noticeOfRequest(ctx context.Context, id string) (notice.Request, e
 	if last := len(r.Checks) - 1; last >= 0 {
 		n.Decided = r.Checks[last].Person != r.Requester
 	}
-	if r.Tenant == "" || r.Tenant == r.Place { // the account of the page itself is named with the title
+	if r.Tenant == "" || r.Tenant == r.Place { // the title already names the account of the page
 		return n, nil
 	}
 	t, err := a.tenants.Get(ctx, r.Tenant)
@@ -43,8 +43,8 @@ func (a *App) noticeOfRequest(ctx context.Context, id string) (notice.Request, e
 	return n, err
 }
 
-// mailLink returns the function that mails the links of invitations. It is nil if the requester is shown the links
-// instead.
+// mailLink returns the function that mails the links of invitations. It is nil if pages show the links to the
+// requester instead.
 func (a *App) mailLink() func(tx *db.Tx, email, token string) error {
 	if !a.notices.Links() {
 		return nil

@@ -21,8 +21,9 @@ func (a *App) notify(state string) {
 	}
 }
 
-// supervise reports that the server is ready and then, twice in the supervisor's watchdog time, that it is alive. It
-// also does so while the database is down, because a restarted process would not reach it either.
+// supervise reports that the server is ready. It then reports twice in each watchdog time of the supervisor that the
+// server is alive. It also does so while the database is down, because a restarted process would not reach it
+// either.
 func (a *App) supervise(context.Context) error {
 	a.notify("READY=1")
 	if a.opts.Supervisor.Watchdog <= 0 || a.opts.Supervisor.Socket == "" {

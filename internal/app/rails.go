@@ -30,16 +30,16 @@ type Adapters struct {
 	closers []func()
 }
 
-// Close drops the idle connections.
+// Close closes the idle connections.
 func (a *Adapters) Close() {
 	for _, closeClient := range a.closers {
 		closeClient()
 	}
 }
 
-// NewAdapters makes the adapters. For live money they are those of the configuration. For test money they are the same
-// adapters with the simulator at simURL, or none if it is empty. options has the clock, the observer of exchanges and
-// the proxy. To add a provider, add its lines here and its name above.
+// NewAdapters makes the adapters. Live money uses the configured adapters. Test money uses the same adapters with the
+// simulator at simURL, or no adapters if simURL is empty. options has the clock, the observer of exchanges and the
+// proxy. To add a provider, add its lines here and its name above.
 func NewAdapters(cfg config.Server, simURL string, options provider.ClientOptions) *Adapters {
 	type account struct {
 		mode     tenant.Mode
@@ -92,8 +92,8 @@ func NewAdapters(cfg config.Server, simURL string, options provider.ClientOption
 	return a
 }
 
-// accounts lists the accounts at providers of live money, which a recovery compares. It leaves out the simulator's
-// accounts.
+// accounts lists our accounts at providers for live money. A recovery compares them. The list excludes the
+// simulator's accounts.
 func (a *App) accounts() (list []recovery.Account) {
 	add := func(rail string, enabled bool, names ...string) {
 		if enabled {
@@ -110,7 +110,7 @@ func (a *App) accounts() (list []recovery.Account) {
 	return list
 }
 
-// providerConnections is the largest number of connections that a node keeps to one host of a provider. Over each, a
-// provider that takes 200 ms answers five requests a second. This is enough for all submissions and status queries of
-// one rail.
+// providerConnections is the largest number of connections that a node keeps to one host of a provider. If a provider
+// takes 200 ms for an answer, each connection carries five requests a second. This is enough for all submissions and
+// status queries of one rail.
 const providerConnections = 640

@@ -20,7 +20,7 @@ type Ready struct {
 	PID           int    `json:"pid"`
 	APIURL        string `json:"api_url"`
 	SimURL        string `json:"sim_url,omitempty"`
-	SMPPAddress   string `json:"smpp_address,omitempty"` // of the simulator's message centre
+	SMPPAddress   string `json:"smpp_address,omitempty"` // address of the simulator's message centre
 	ConsoleURL    string `json:"console_url,omitempty"`
 	SignInURL     string `json:"sign_in_url,omitempty"` // works once, for half an hour
 	DocsURL       string `json:"docs_url,omitempty"`
@@ -92,7 +92,7 @@ func (r Ready) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("ready file: %w", err)
 	}
-	defer os.Remove(temporary.Name()) // gone already when all went well
+	defer os.Remove(temporary.Name()) // already renamed if all went well
 	if _, err = temporary.Write(text); err == nil {
 		err = temporary.Close()
 	}

@@ -30,7 +30,7 @@ type KeyUse struct {
 	Name                              string
 	Active, InRing, Reference         bool
 	Webhooks, Factors, RequestSecrets int64
-	AuditKeys                         int64 // of the audit chain, which has one
+	AuditKeys                         int64 // key of the audit chain (at most one row)
 	Notices                           int64 // texts with a link that are not delivered yet
 }
 
@@ -39,8 +39,8 @@ func (k KeyUse) Total() int64 {
 	return k.Webhooks + k.Factors + k.RequestSecrets + k.AuditKeys + k.Notices
 }
 
-// Keys counts the rows that are sealed under each key: those of the ring in their order, the separate reference key,
-// then keys that the ring lacks.
+// Keys counts the rows that are sealed under each key. It lists the keys of the ring in order, then the separate
+// reference key, then keys that the ring lacks.
 func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	webhooks, err := s.Webhooks.Sealed().Under(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	return keys, nil
 }
 
-// Check refuses a key ring that lacks a key under which something is sealed.
+// Check refuses a key ring without a key that sealed a stored value.
 func (s Sealed) Check(ctx context.Context) error {
 	keys, err := s.Keys(ctx)
 	if err != nil {
@@ -99,8 +99,8 @@ func (s Sealed) Check(ctx context.Context) error {
 	return nil
 }
 
-// Reseal seals everything under the active key, in small transactions. After each it reports the table and the number
-// of rows moved.
+// Reseal seals everything under the active key, in small transactions. After each transaction it reports the table
+// and the number of changed rows.
 func (s Sealed) Reseal(ctx context.Context, moved func(what string, n int64)) error {
 	of := func(what string) func(int64) { return func(n int64) { moved(what, n) } }
 	if err := s.Webhooks.Sealed().Reseal(ctx, of("webhook secrets")); err != nil {

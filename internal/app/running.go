@@ -49,11 +49,11 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Options are the parameters of a start outside of the operator's configuration. Zero values take the defaults named
-// here.
+// Options are the parameters of a start outside of the operator's configuration. Zero values select the defaults
+// given here.
 type Options struct {
 	Version string
-	Out     io.Writer    // the first screen of a development server; nil: none
+	Out     io.Writer    // output for the first screen of a development server; nil: none
 	Log     *slog.Logger // nil: none
 	Clock   *clock.Clock // nil: the machine's
 	Faults  *db.Faults   // nil outside tests
@@ -77,11 +77,11 @@ type App struct {
 	folder     string // removed at the end when the server is ephemeral
 
 	parts
-	sim       *simulator // nil in production without one
+	sim       *simulator // nil in production without a simulator
 	doors     doors
 	crowd     *clients     // of the interface
-	callers   *slog.Logger // for what anybody can cause
-	accessLog *accessLog   // nil where none is asked for
+	callers   *slog.Logger // logger with limits, for lines that anybody can cause
+	accessLog *accessLog   // nil if none is configured
 	failed    chan error
 	ready     Ready
 	demoMade  bool // this start made the demo tenant
@@ -90,16 +90,16 @@ type App struct {
 	callbacks atomic.Pointer[map[railID]string]
 	draining  chan struct{}
 	leave     sync.Once                     // closes draining
-	undo      []func(context.Context) error // in the order of starting
+	undo      []func(context.Context) error // parts in the order of starting
 }
 
 // Supervisor receives the state of this process, in the datagrams of systemd's sd_notify. Its zero value is none.
 type Supervisor struct {
-	Socket   string        // its NOTIFY_SOCKET; a name that begins with @ is one without a file
-	Watchdog time.Duration // it ends a process that was silent for so long; zero: it does not
+	Socket   string        // NOTIFY_SOCKET; a name that begins with @ has no file
+	Watchdog time.Duration // silence after which the supervisor ends the process; zero: never
 }
 
-// doors are the listeners. They are bound before they serve.
+// doors are the listeners, which are bound before they serve.
 type doors struct{ api, metrics *listener }
 
 // railID names a rail of this node.
@@ -128,7 +128,7 @@ type parts struct {
 	webhooks     *webhook.Webhooks
 	requests     *requestlog.Log
 	notices      *notice.Notices
-	slowlyFrom   time.Duration // from when slow conditions are looked at again, by Elapsed, of the worker of notices
+	slowlyFrom   time.Duration // time of the next check of slow conditions, by Elapsed; used by the worker of notices
 	routes       *route.Table
 	checkup      *checkup.Checkup
 	lookups      *lookup.Lookups
@@ -144,8 +144,8 @@ type parts struct {
 	inbox        *inbox.Store
 	textRails    []provider.TextRail
 	textMetrics  *textroute.Metrics
-	sms          []*smsRail      // that of test money is the last
-	proxy        *outbound.Proxy // of requests that leave; nil: none
+	sms          []*smsRail      // the rail of test money is the last
+	proxy        *outbound.Proxy // proxy of outgoing requests; nil: none
 	api          *api.API
 	console      *console.Console
 	meters       *meters

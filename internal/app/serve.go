@@ -60,7 +60,7 @@ func (a *App) bind(context.Context) error {
 	}
 	address := a.cfg.MetricsListen
 	if !a.production && strings.HasSuffix(a.cfg.Listen, ":0") {
-		address = "127.0.0.1:0" // who asks for a free port gets free ports
+		address = "127.0.0.1:0" // a request for a free port applies to all listeners
 	}
 	if a.doors.metrics, err = listen("metrics", address, !a.production, nil); err != nil {
 		return err
@@ -70,7 +70,8 @@ func (a *App) bind(context.Context) error {
 }
 
 // listenMetrics serves the metrics. It starts before the interface and stops after it, so that metrics are available
-// while the interface drains. It is then cut off, because a profile must not use up the time for draining.
+// while the interface drains. At its stop, running requests are cut off, because a profile must not use up the time
+// for draining.
 func (a *App) listenMetrics(context.Context) error {
 	l := a.doors.metrics
 	if l == nil {
@@ -188,7 +189,7 @@ func (a *App) serve(l *listener, stop func(context.Context) error) {
 // stopListening ends the interface without losing a request. It refuses new connections, answers every request on the
 // existing ones, and then closes the idle ones.
 func (a *App) stopListening(ctx context.Context) error {
-	if a.cfg.Notice() > 0 { // without it there is no other node for clients
+	if a.cfg.Notice() > 0 { // without it clients have no other node
 		if err := a.doors.api.refuse(ctx); err != nil {
 			a.log.WarnContext(ctx, "pending connections may be reset", "error", err)
 		}
@@ -197,9 +198,10 @@ func (a *App) stopListening(ctx context.Context) error {
 	return a.doors.api.shutdown(ctx)
 }
 
-// handler answers requests within the limits of unread answers. It routes the probes, development's simulator control
-// (/sim/v1) and the console's pages (console.Owns) by name. The JSON interface answers every other path, an unknown
-// one in JSON. It does not use ServeMux, which redirects unclean paths.
+// handler answers requests within the limits of unread answers. It routes the probes, the control interface of
+// development's simulator (/sim/v1) and the console's pages (console.Owns) by name. The JSON interface answers every
+// other path, and an unknown path with an error in JSON. It does not use ServeMux, because ServeMux redirects unclean
+// paths.
 func (a *App) handler() http.Handler {
 	unread := newAnswers(a.cfg.TrustedProxies, cmp.Or(a.opts.AnswerTime, answerTime), func() { a.meters.unread.Inc() })
 	paths := a.paths()
@@ -215,7 +217,7 @@ func (a *App) paths() http.Handler {
 		if overTLS {
 			w.Header()["Strict-Transport-Security"] = transportSecurity
 		}
-		if a.leaving() { // who has a connection looks for another node before this one is gone
+		if a.leaving() { // clients with a connection look for another node before this one ends
 			w.Header().Set("Connection", "close")
 		}
 		switch {
@@ -254,7 +256,7 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 	defer cancel()
 	if err := a.db.Ping(ctx); err != nil {
-		if r.Context().Err() == nil { // otherwise the caller has left, which is no fault of the database
+		if r.Context().Err() == nil { // otherwise the caller disconnected, which is no fault of the database
 			a.callers.WarnContext(r.Context(), "not ready", "error", err)
 		}
 		message := "the database does not answer"
@@ -269,7 +271,7 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 		probe(w, r, http.StatusServiceUnavailable, "the clock of this node is wrong: money is refused")
 		return
 	}
-	s, _ := a.recovery.State(r.Context()) // after an error the probe reports no recovery: the database answered a moment ago
+	s, _ := a.recovery.State(r.Context()) // after an error the probe reports no recovery, because the database has just answered
 	refused := a.refused(s, stopped)
 	message := "ready"
 	switch {

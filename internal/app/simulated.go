@@ -61,13 +61,13 @@ func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulat
 // mtnURL returns the base URL of the simulator for clients of MTN's sandbox.
 func (s *simulator) mtnURL() string { return s.url + "/mtn" }
 
-// lookForSMSC is how often an unconnected node asks for the message centre's account again.
+// lookForSMSC is how often an unconnected node requests the message centre's account.
 const lookForSMSC = 2 * time.Second
 
-// simWindow is how many segments the simulator may be sent before it answers. The simulator has no latency.
+// simWindow is the maximum number of unanswered segments at the simulator, which has no latency.
 const simWindow = 100
 
-// binds requests the account of the simulator's message centre.
+// binds requests the account address of the simulator's message centre.
 func (s *simulator) binds(ctx context.Context) ([]smpp.Bind, error) {
 	account, err := s.account(ctx)
 	if err != nil {
@@ -155,7 +155,8 @@ func textSandbox(url, whom, keys string) []string {
 	return []string{url + "        " + whom + "  " + keys}
 }
 
-// sendEvents tells a simulated provider where its events go, as a business does in the provider's dashboard.
+// sendEvents sets the address for the events of a simulated provider, as a business does in the provider's
+// dashboard.
 func (s *simulator) sendEvents(ctx context.Context, name string, settings any) error {
 	body, err := json.Marshal(settings)
 	if err != nil {

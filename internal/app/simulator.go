@@ -51,8 +51,8 @@ const simDrainFor = 10 * time.Second
 // never is longer than any step of a clock in tests.
 const never = 100 * 365 * 24 * time.Hour
 
-// startSimulator starts a simulator in development, or uses the one that the configuration names. Production has none
-// unless it is named, and then it serves test tenants only.
+// startSimulator starts a simulator in development, or uses the one that the configuration names. Production has a
+// simulator only if one is named, and only for test tenants.
 func (a *App) startSimulator(context.Context) error {
 	switch {
 	case a.cfg.Sim != "":
@@ -73,7 +73,7 @@ func (a *App) startSimulator(context.Context) error {
 	}
 	a.later(func(context.Context) error { return unlock() })
 	habits := smsc.Options{}
-	if a.opts.Clock != nil { // it is moved by hand: every connection would look silent
+	if a.opts.Clock != nil { // a manual clock would make every connection look silent
 		habits.EnquireEvery = never
 	}
 	local, err := simulate(sim.Options{Dir: folder, Clock: a.clock, Log: a.log}, mtn.Options{}, habits)
@@ -148,11 +148,11 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) (err error) {
 		}
 	}
 	folder := filepath.Join(o.Data, simFolder)
-	unlock, err := db.LockFolder(folder) // two would write into one book
+	unlock, err := db.LockFolder(folder) // two simulators would write into one book
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unlock() }() // the end of the process does it too
+	defer func() { _ = unlock() }() // the end of the process also does this
 	s, err := simulate(sim.Options{Dir: folder, Clock: clock.Real(), Log: o.Log},
 		mtn.Options{SandboxCurrency: o.MTNSandboxCurrency, ReasonObject: o.MTNReasonObject}, smsc.Options{})
 	if err != nil {
@@ -164,7 +164,7 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) (err error) {
 		return err
 	}
 	if strings.HasSuffix(o.Listen, ":0") {
-		o.SMPPListen = "127.0.0.1:0" // who asks for a free port gets free ports
+		o.SMPPListen = "127.0.0.1:0" // a request for a free port applies to all listeners
 	}
 	centre, err := listen("the simulator's message centre", o.SMPPListen, true, nil)
 	if err != nil {

@@ -56,7 +56,7 @@ func (a *App) buildMessaging() error {
 		Words: a.cfg.OptOut, Keep: a.cfg.Keep.Incoming})
 	a.later(func(context.Context) error { a.inbox.Close(); return nil })
 	a.jobs.Periodic("sms-states", pollTextsEvery, a.pollTexts)
-	log := fewLines(a.log) // a message centre may send what cannot be read without end
+	log := fewLines(a.log) // a message centre may send unreadable data without end
 	for _, r := range a.sms {
 		// A connection uses the machine's clock, whatever time the simulator has. A receipt has the time of its
 		// message.
@@ -89,7 +89,7 @@ func (a *App) startMessaging(ctx context.Context) {
 	// A person's first message should not have to wait until the next attempt to connect.
 	bound, cancel := context.WithTimeout(ctx, bindWithin)
 	defer cancel()
-	_ = a.connected(bound) // a start goes on without
+	_ = a.connected(bound) // the start continues without a connection
 }
 
 // connected waits until this node is connected to the message centre for test money.
@@ -163,7 +163,7 @@ func (a *App) noteBinds(ctx context.Context, r *smsRail, client *smpp.Client) {
 }
 
 // otherBinds waits until the message centre is known and has changed. It returns nil when the lease has ended. A
-// connected node does not ask for the message centre.
+// connected node does not query the message centre's account.
 func (a *App) otherBinds(held context.Context, r *smsRail, before []smpp.Bind) []smpp.Bind {
 	look := time.NewTicker(lookForSMSC)
 	defer look.Stop()

@@ -22,8 +22,8 @@ type smsRail struct {
 	options smpp.Options // without the binds
 	holds   atomic.Bool
 	client  atomic.Pointer[smpp.Client]
-	binds   bool             // there is a message centre, or may be
-	texts   *textroute.Table // which provider carries a message
+	binds   bool             // a message centre exists or may appear
+	texts   *textroute.Table // routes: the provider of each message
 }
 
 var errNoSMSC = errors.New("app: no message centre is known yet")

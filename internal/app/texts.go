@@ -20,8 +20,8 @@ import (
 	"github.com/makola/makola/internal/textroute"
 )
 
-// addTexts makes the adapters for texts over HTTP. For live messages they are those of the configuration. For test
-// messages they are the same adapters with the simulator. To add a provider, add its lines here and its name in config.
+// addTexts makes the adapters for texts over HTTP. Live messages use the configured adapters. Test messages use the
+// same adapters with the simulator. To add a provider, add its lines here and its name in config.
 func (a *Adapters) addTexts(cfg config.Server, simURL string, options provider.ClientOptions) {
 	record := options.Record
 	// A campaign would fill the log of exchanges, so only failed exchanges are kept.
@@ -105,7 +105,8 @@ func (a *App) receiveReport(ctx context.Context, rail provider.TextRail, r provi
 }
 
 const (
-	// pollTextsEvery is how often the states of texts are polled. textPolls is how many polls run at once.
+	// pollTextsEvery is the interval between polls of texts. textPolls is the maximum number of concurrent
+	// polls.
 	pollTextsEvery = time.Minute
 	textPolls      = 4
 )

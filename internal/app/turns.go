@@ -12,20 +12,20 @@ import (
 	"github.com/makola/makola/internal/access"
 )
 
-// turnTime is the longest turn. Work that takes longer is waiting for something other than a processor.
+// turnTime is the longest turn. Longer work waits for something other than a processor.
 const turnTime = 20 * time.Millisecond
 
-// turns bound the work for unknown connections: those that have not yet carried a request with a key or of a session.
-// A turn begins with arriving bytes, such as a TLS handshake or a hundred requests. It ends when the connection reads
+// turns limit the work for unknown connections, which have not yet carried a request with a key or of a session. A
+// turn begins with arriving bytes, such as a TLS handshake or a hundred requests. It ends when the connection reads
 // or writes again. There are as many turns at once as processors, and the addresses of clients take them in rotation.
 // Without turns, thousands of handshakes would delay the requests of customers in Go's run queue.
 type turns struct {
-	trusted      []netip.Prefix // proxies, whose connections carry everybody's requests and need no turn
+	trusted      []netip.Prefix // trusted proxies, whose connections need no turns
 	unidentified *unidentified
 
 	mu      sync.Mutex
 	free    int
-	waiting map[netip.Addr]*list.List // of chan struct{}, closed when the turn begins
+	waiting map[netip.Addr]*list.List // elements are chan struct{}, closed when the turn begins
 	next    list.List                 // the addresses in waiting, the next one first
 }
 
@@ -102,14 +102,14 @@ type turnConn struct {
 	turns  *turns
 	from   netip.Addr
 	known  chan struct{} // closed when it has carried a request with a key or of a session
-	places chan struct{} // of requests that are worked for at once until then
+	places chan struct{} // semaphore of concurrent requests until then
 
 	knowOnce sync.Once
 	place    *list.Element // in unidentified, whose mutex guards it and number
 	number   uint64        // in the order of arrival
 
 	mu   sync.Mutex
-	over *time.Timer // ends the turn that it has; nil: it has none
+	over *time.Timer // ends the current turn; nil without a turn
 }
 
 func newTurnConn(conn net.Conn, t *turns, from netip.Addr) *turnConn {

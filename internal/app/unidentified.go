@@ -11,15 +11,15 @@ import (
 const mostUnidentified = 1024
 
 // unidentified are the connections that have not yet carried a request with a key or of a session. Beyond the limit,
-// the oldest connection of the address with the most connections ends. So a client that opens thousands displaces
-// only its own.
+// the oldest connection of the address with the most connections ends. So a client that opens thousands of
+// connections displaces only its own connections.
 type unidentified struct {
 	most int
 
 	mu        sync.Mutex
 	count     int
 	arrived   uint64                    // ever
-	addresses map[netip.Addr]*list.List // of *turnConn, the oldest first
+	addresses map[netip.Addr]*list.List // elements are *turnConn, oldest first
 }
 
 func newUnidentified(most int) *unidentified {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// The accounts that a provider may keep for us. Each is named by the movements for which it is used.
+// The accounts that a provider may keep for us. The name of each tells its use.
 const (
 	AccountCollection   = "collection"   // receives collections
 	AccountDisbursement = "disbursement" // pays payouts
-	AccountServices     = "services"     // pays for airtime and data packages, if this is not the payouts' account
+	AccountServices     = "services"     // pays for airtime and data packages, if they have a separate account
 )
 
 // AccountNames returns all names that an account at a provider may have.
@@ -22,7 +22,7 @@ func AccountNames() []string {
 type Accounts struct {
 	Collect  string // empty: AccountCollection
 	Disburse string // empty: AccountDisbursement
-	Sell     string // of airtime and data packages; empty: the account of Disburse
+	Sell     string // account of airtime and data packages; empty: the account of Disburse
 }
 
 // Full returns the accounts with all names set.

@@ -26,8 +26,8 @@ type ClientOptions struct {
 	Provider string // "mtn"; goes into every Exchange
 	Mode     string // "test" or "live"; goes into every Exchange
 	Clock    *clock.Clock
-	Timeout  time.Duration // a whole exchange; default 30 s
-	MaxConns int           // for each host; default 64; further callers wait
+	Timeout  time.Duration // maximum time of a complete exchange; default 30 s
+	MaxConns int           // maximum connections to each host; default 64; further callers wait
 	// MaxAnswer is the maximum size of a response in bytes; default 256 KB. A longer response counts as unreadable.
 	MaxAnswer int64
 	RootCAs   *x509.CertPool  // nil: the certificates of the system
@@ -50,9 +50,9 @@ type Request struct {
 	Header    http.Header
 	Body      []byte
 	Operation string        // "collect", "token", ...
-	Reference string        // ProviderReference of the request's payment, if there is one
+	Reference string        // ProviderReference of the payment; empty if the request is not about a payment
 	Timeout   time.Duration // zero: the timeout of the client
-	// Hide are texts that the log of exchanges must hide, such as a bank account in the path. Redact hides further
+	// Hide has texts that the log of exchanges must hide, such as a bank account in the path. Redact hides further
 	// texts.
 	Hide []string
 	// HideBody keeps the request's body out of the log, because it contains a person's text.
@@ -79,7 +79,7 @@ type Exchange struct {
 	Provider  string
 	Mode      string
 	Operation string
-	Payment   string // our id, if the call is about a payment and its context has it (About)
+	Payment   string // our id of the payment, if the call's context has one (About)
 	Reference string
 	Method    string
 	URL       string
@@ -113,7 +113,7 @@ func NewClient(o ClientOptions) *Client {
 		TLS:       &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 		Handshake: connectTime,
 		PerHost:   o.MaxConns,
-		Kept:      2 * o.MaxConns, // a provider may have name lookups on another host
+		Kept:      2 * o.MaxConns, // a provider may serve name lookups on another host
 		// This is shorter than the idle limit of any gateway. If a gateway closed the connection during a POST, the
 		// outcome would be Unknown.
 		KeptFor:   20 * time.Second,
@@ -122,7 +122,7 @@ func NewClient(o ClientOptions) *Client {
 	})}
 }
 
-// connectTime is the maximum time for opening a connection, and again for its TLS handshake.
+// connectTime is the maximum time for opening a connection. The same time limits its TLS handshake.
 const connectTime = 10 * time.Second
 
 // Close closes the idle connections.
@@ -191,7 +191,7 @@ func (c *Client) exchange(start time.Time, r Request, a Answer) Exchange {
 	return e
 }
 
-// hide replaces all but the last four characters of each text.
+// hide replaces all characters of each text except the last four.
 func hide(s string, texts []string) string {
 	for _, t := range texts {
 		if len(t) > 4 {

@@ -1,11 +1,11 @@
 // Package provider defines the roles of a payment provider (collect, disburse, refund, resolve a name, top up, sell bundles,
 // report the float, read a callback), and Outcome, the result of every call.
 //
-// An Outcome is never a Go error, because an error invites the most expensive mistake of this trade: "it failed, so
-// give the money back". A payment that was not proven unsent, and was not refused with a documented code, is Unknown,
-// and Unknown is the zero value. Client, the one HTTP client of all adapters, decides once and by its own socket
-// whether a request was written at all. Adapters live in folders below this one. Each implements one provider's protocol
-// without databases, tenants or ledgers.
+// An Outcome is never a Go error, because callers often treat an error as a failure, and would return the money of a
+// payment that was made. Every payment is Unknown unless it was certainly not sent, or was refused with a documented
+// code. Unknown is the zero value. All adapters use the same HTTP Client. It reports from its own socket whether a
+// request was written at all. Adapters live in folders below this one. Each implements one provider's protocol without
+// databases, tenants or ledgers.
 package provider
 
 import (
@@ -31,8 +31,8 @@ const (
 	Rejected
 	// NotSent: our own socket proves that not one byte of the request was written.
 	NotSent
-	// Barred: the provider answered 401, 403 or 429. The request is tried again as after NotSent. It was written,
-	// however, so the answer does not prove that it was ignored.
+	// Barred: the provider answered 401, 403 or 429. The request is tried again as after NotSent. Unlike after
+	// NotSent, the request was written, so the answer does not prove that the provider ignored it.
 	Barred
 )
 
@@ -104,17 +104,17 @@ type Outcome struct {
 	FeeKnown        bool
 	// Name is the other party's registered name, if the response contains it.
 	Name string
-	// Clear marks a Rejected that is certainly the provider's own. It has the provider's format and a code that the
-	// provider documents as a final refusal. If it contains a reference, it is ours. Other refusals, such as a
-	// gateway's page, an empty 400 or an undocumented code, are not Clear.
+	// Clear marks a Rejected that certainly comes from the provider. The response has the provider's format and a
+	// code that the provider documents as a final refusal. If the response contains a reference, it is ours. Other
+	// refusals, such as a gateway's page, an empty 400 or an undocumented code, are not Clear.
 	Clear bool
-	// Unposted marks a Rejected by the adapter itself, which sent nothing.
+	// Unposted marks a Rejected that the adapter itself decided, without sending a request.
 	Unposted bool
 	// Duplicate: the provider answered distinctly that it already has this reference. The class is then Accepted, and
 	// a status query must follow.
 	Duplicate bool
 	// NotFound: the provider's documented response for an unknown reference. A 404 without the provider's own format
-	// is not such a response. NotFound alone never makes a payment final.
+	// is no such response. NotFound never makes a payment final by itself.
 	NotFound bool
 	// Unpaid: Accepted and Pending with a status that the provider uses for open and for failed payments (Hubtel's
 	// Unpaid).
@@ -134,7 +134,7 @@ type Echo struct {
 	Reference  string
 	Amount     money.Pesewas
 	AmountTold bool
-	Currency   string // ISO 4217; "GHS" whenever it is the currency configured for the rail
+	Currency   string // ISO 4217; "GHS" if it is the rail's configured currency
 	Party      string // MSISDN or bank account
 }
 
@@ -146,7 +146,7 @@ type Expect struct {
 	Party     string
 }
 
-// Mismatch reports whether a status response is about another payment than the queried one. Such a response is
+// Mismatch reports whether a status response is about a payment other than the queried one. Such a response is
 // Unknown and goes to an operator. A missing field does not count as a mismatch. However, a final state that repeats
 // no field, or a success without its amount, counts as a mismatch.
 func Mismatch(o Outcome, want Expect) bool {

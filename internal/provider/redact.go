@@ -12,9 +12,9 @@ var (
 	// personal has parts of names whose values never appear in a log: credentials and personal data.
 	personal = []string{"name", "email", "mail", "token", "secret", "password", "passwd", "passcode", "apikey", "authorization", "credential", "signature",
 		"birth", "address", "accountnumber", "accountno", "cardnumber", "idnumber", "nationalid"}
-	// short has whole names of personal data that, inside longer names, are often parts of other words.
+	// short has complete names of personal data. Inside longer names, these words often mean something else.
 	short = []string{"sub", "pin", "otp", "dob", "iban", "key", "auth"}
-	// things has whole names that contain "name" but are not about a person.
+	// things has complete names that contain "name" but are not about a person.
 	things = []string{"bankname", "networkname", "servicename", "productname", "channelname", "hostname", "currencyname", "eventname", "tokentype"}
 	// labels has members that describe the content of the member "value" in the same object.
 	labels = []string{"display", "label", "field"}
@@ -33,11 +33,11 @@ var (
 )
 
 // Redact returns a body or URL without its personal data, for a log. It replaces names, e-mail addresses, tokens and
-// other personal data by "***", whatever the provider calls them. It also hides the token of our own callback path.
-// Phone numbers keep their first three and last four digits.
+// other personal data by "***", under every member name that providers use. It also hides the token of our own
+// callback path. Phone numbers keep their first three and last four digits.
 func Redact(s string) string {
 	s = maskMembers(s)
-	// Most texts contain nothing that the pattern could match, and the pattern is slow.
+	// The pattern is slow, and most texts contain nothing that it could match.
 	if strings.IndexByte(s, '=') >= 0 {
 		s = maskPairs(s, inQuery, 2)
 	}

@@ -43,7 +43,7 @@ type DisburseRequest struct {
 	Name              string // the payee's name from the name lookup
 	BankCode          string // the provider's code, from Rail.Banks
 	Account           string // bank account number
-	AccountType       string // "subscriber" or "agent"; mapped where a provider can
+	AccountType       string // "subscriber" or "agent"; sent only to providers that support it
 	Label             string
 	CallbackURL       string
 }
@@ -58,7 +58,7 @@ type StatusRequest struct {
 	SentAt            time.Time // when the request was first submitted
 }
 
-// RefundRequest gives a collection, or a part of it, back to its payer.
+// RefundRequest returns a collection, or a part of it, to its payer.
 type RefundRequest struct {
 	ProviderReference string
 	Collected         string // ProviderReference under which the rail collected the money
@@ -84,7 +84,7 @@ type Offer struct {
 	Amount  money.Pesewas
 }
 
-// OffersRequest asks which data packages are offered to a number now.
+// OffersRequest requests the data packages that are offered to a number now.
 type OffersRequest struct {
 	Service string // our key of the data service, such as "mtn_data"; empty: the network's own
 	Network msisdn.Network
@@ -126,12 +126,13 @@ type Refunder interface {
 }
 
 // NameResolver returns the registered name of a wallet. No money moves, so the outcome only classifies the response.
-// It is Accepted with a name, Rejected for an unknown wallet, and anything else if the caller may try again.
+// It is Accepted with a name, and Rejected for an unknown wallet. After every other outcome the caller may try
+// again.
 type NameResolver interface {
 	WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, Outcome)
 }
 
-// BankResolver returns the name of a bank account's holder. Its outcomes are those of NameResolver.
+// BankResolver returns the name of a bank account's holder, with the same outcomes as NameResolver.
 type BankResolver interface {
 	BankName(ctx context.Context, bankCode, account string) (string, Outcome)
 }
@@ -181,8 +182,8 @@ type CallbackRequest struct {
 	Body   []byte
 }
 
-// Hint names the payment of a callback. It deliberately contains nothing else of the callback, which only brings the
-// next status query forward.
+// Hint names the payment of a callback. It deliberately contains nothing else of the callback, because a callback
+// only brings the next status query forward.
 type Hint struct {
 	ProviderReference string
 	// OfRefund is set if the callback is about a refund of this collection. Such a callback does not name the refund

@@ -23,7 +23,7 @@ type Segment struct {
 	Part, Parts  int    // Part is counted from 1
 	Group        uint16 // links the parts of one message to one recipient
 	WantsReceipt bool
-	Validity     time.Duration // how long the mobile operator tries to deliver it, in whole seconds; 0: as long as it wants
+	Validity     time.Duration // how long the mobile operator tries to deliver it, in whole seconds; 0: the operator decides
 }
 
 // SMSSender submits segments to mobile operators.
@@ -34,7 +34,7 @@ type SMSSender interface {
 	// written, or that the operator was too busy (RetryAfter).
 	Submit(ctx context.Context, s Segment, done func(Outcome))
 	// Whole reports whether a message goes to a provider that splits texts itself. Such a message is submitted as one
-	// Segment with its Text. Callers call Whole again before each attempt at a message of which nothing was sent.
+	// Segment with its Text. If nothing of a message was sent, callers call Whole again before the next attempt.
 	Whole(from string, to msisdn.MSISDN) bool
 	// Ready returns nil if there is a bound connection for the network, and otherwise the reason.
 	Ready(n msisdn.Network) error
@@ -64,14 +64,14 @@ type Receipt struct {
 
 // Incoming is a text from a handset, or one part of it.
 type Incoming struct {
-	From, To string // as the operator wrote them: a handset, and a number or a short code
+	From, To string // in the operator's form: a handset, and a number or a short code
 	Encoding smstext.Encoding
 	Octets   []byte // without the header that joins the parts
 	// Part and Parts count from 1. Reference joins the parts of one text from one handset. A text of one part has 1 and 1.
 	Part, Parts, Reference int
 	// Session names the connection until the operator's next refusal. A text that an operator sends again after a
-	// refusal, or on another connection, has another Session. A person who sends a text twice makes two texts of one
-	// Session with two Sequences.
+	// refusal, or on another connection, has another Session. If a person sends a text twice, both texts have the
+	// same Session and different Sequences.
 	Session  string
 	Sequence uint32
 	At       time.Time
@@ -132,8 +132,8 @@ type ReportReader interface {
 	ReadReport(query url.Values) (Receipt, error)
 }
 
-// AccountAsker asks a provider of texts something that only an account may ask, and that sends nothing. Accepted means that the
-// credentials work; the message may have the provider's balance.
+// AccountAsker makes a query at a provider of texts that needs valid credentials and sends no text. Accepted means that the
+// credentials work. The message may contain the balance at the provider.
 type AccountAsker interface {
 	AskAccount(ctx context.Context) Outcome
 }
@@ -145,8 +145,8 @@ type TextRail struct {
 	Senders    []string // the sender IDs that the provider accepts; empty: all
 	Texts      TextSender
 	Account    AccountAsker
-	Poller     TextPoller   // nil: the provider pushes its reports
-	Reports    ReportReader // nil: the provider pushes none
+	Poller     TextPoller   // nil if the provider sends reports by itself
+	Reports    ReportReader // nil if the provider sends no reports
 }
 
 // CallbackPath returns the path that receives the provider's reports.

@@ -1,11 +1,12 @@
 // Package arkesel implements version 2 of Arkesel's SMS interface: one text to one number for each request, and
 // Arkesel's reports on delivery.
 //
-// Arkesel has no idempotency key and no search by a reference of ours. A text without a readable response is Unknown,
-// and nobody may send it again. Only the refusals that Arkesel documents, in its own envelope, prove that nothing was
-// sent. Its reports are not signed: they come to an address that cannot be guessed, and an unknown id changes nothing.
+// Arkesel has no idempotency key and no search by our reference. A text without a readable response is Unknown and
+// must not be sent again. Only the refusals that Arkesel documents, in its own envelope, prove that nothing was sent.
+// Its reports are not signed. They are sent to an address that cannot be guessed, and a report with an unknown id
+// changes nothing.
 //
-// testdata has the samples, with the source and the grade of each.
+// testdata has the samples, each with its source and grade.
 package arkesel
 
 import (
@@ -32,17 +33,17 @@ type Adapter struct {
 	client  *provider.Client
 }
 
-// New makes an adapter. The options' Provider is set here.
+// New returns an adapter. It sets the Provider of the options.
 func New(account config.Arkesel, o provider.ClientOptions) *Adapter {
 	o.Provider, o.Timeout = Name, provider.TextTimeout
 	account.URL = strings.TrimSuffix(account.URL, "/")
 	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o)}
 }
 
-// Close drops the idle connections.
+// Close closes the idle connections.
 func (a *Adapter) Close() { a.client.Close() }
 
-// Rail returns the account as a route of texts.
+// Rail returns the account as a provider of texts.
 func (a *Adapter) Rail() provider.TextRail {
 	return provider.TextRail{Name: Name, Mode: a.mode, Window: a.account.Window, Senders: a.account.Senders, Texts: a, Account: a, Reports: a}
 }
@@ -126,8 +127,8 @@ func sent(a provider.Answer, to msisdn.MSISDN) provider.Outcome {
 	return o
 }
 
-// taken finds the recipient among those of an accepted request. Arkesel lists numbers that it does not take under a key
-// with a space.
+// taken finds the recipient in the response to an accepted request. Arkesel lists refused numbers under a key that
+// contains a space.
 func taken(a provider.Answer, data json.RawMessage, to msisdn.MSISDN) provider.Outcome {
 	var rows []struct {
 		Recipient string   `json:"recipient"`
@@ -163,7 +164,7 @@ var states = map[string]provider.Delivery{
 	"NOT_DELIVERED": provider.DeliveryFailed, "EXPIRED": provider.DeliveryExpired, "PROHIBITED": provider.DeliveryRejected,
 }
 
-// longestID is the longest id of a message that is read, in octets.
+// longestID is the maximum length of a message id, in octets.
 const longestID = 64
 
 // errReport is returned for a report without an id or with an undocumented state.

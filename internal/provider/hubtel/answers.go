@@ -39,7 +39,7 @@ type envelope struct {
 	Data         json.RawMessage
 }
 
-// payload has all members of Data that are used, of all hosts.
+// payload has all members of Data that Makola uses, for all hosts.
 type payload struct {
 	ClientReference   text
 	TransactionID     text `json:"TransactionId"`
@@ -110,8 +110,8 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// refusal describes a code that Hubtel uses for a refusal. If reason is empty, it is found by the message. words
-// identify the refusal by its message, if the code may be missing.
+// refusal describes a code that Hubtel uses for a refusal. If reason is empty, the message determines the
+// reason. words identify the refusal by its message, because the code may be missing.
 type refusal struct {
 	reason string
 	words  string
@@ -143,8 +143,8 @@ func final(code string, p product) bool {
 	return listed && !(p == sale && code == "4000")
 }
 
-// finalRefusals are the refusals that, in a status response, are about the payment. Other refusals may be about the
-// query.
+// finalRefusals are the refusals that concern the payment when they are in a status response. Other refusals may
+// concern the query.
 var finalRefusals = map[string]bool{"2000": true, "2001": true, "2050": true, "2051": true, "2200": true, "2201": true, "3050": true, "4070": true, "4075": true}
 
 // unclear are the codes with which Hubtel reports that it does not know the outcome.
@@ -202,8 +202,8 @@ func read(a provider.Answer) (envelope, bool) {
 }
 
 // submitted returns the outcome of the response to a request that moves money. Below HTTP 500, a documented code is a
-// clear refusal, and any other 4xx a bare one. If the response is neither a refusal nor an acceptance, the outcome is
-// Unknown, because Hubtel may have accepted the request.
+// clear refusal. Every other 4xx is a refusal that is not Clear. If the response is neither a refusal nor an
+// acceptance, the outcome is Unknown, because Hubtel may have accepted the request.
 func submitted(a provider.Answer, want order) provider.Outcome {
 	if o, done := provider.Undelivered(a); done {
 		return o
@@ -226,7 +226,7 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 	}
 	switch code := string(e.ResponseCode); {
 	case code == "0001", code == "0000":
-		// A success is final only in the response to a query, which also has the charges.
+		// A success is final only in the response to a query, which also contains the charges.
 		o.Class, o.State = provider.Accepted, provider.Pending
 	case final(code, want.product):
 		o.Class, o.Clear, o.Reason = provider.Rejected, true, reason(code, o.Message, want.product)
@@ -242,8 +242,8 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 // has the ids, texts and echo, and the caller sets the rest. The caller also checks whether the echo is about the
 // queried payment.
 //
-// Hubtel documents no response for an unknown reference. Only a response that the operator configured in notKnown,
-// and that names no payment, counts as one.
+// Hubtel documents no response for an unknown reference. A response counts as one only if the operator configured
+// it in notKnown, and if it names no payment.
 func answered(a provider.Answer, want order, notKnown []config.Reply) (o provider.Outcome, e envelope, p payload, ok bool) {
 	e, whole := envelope{}, false
 	if a.Err == nil {
@@ -264,7 +264,7 @@ func answered(a provider.Answer, want order, notKnown []config.Reply) (o provide
 	}
 	o = provider.Outcome{UpstreamID: provider.Clip(string(p.TransactionID)), Code: string(e.ResponseCode), Message: e.words(p)}
 	if p.ClientReference == "" {
-		// The refusal is about the query or about nothing, so it proves nothing about the payment.
+		// The refusal concerns the query, or its subject is unclear. So it proves nothing about the payment.
 		o.Reason = provider.ReasonUnknown
 		return configurationReply(o, a, e), e, p, false
 	}
@@ -300,9 +300,9 @@ func echo(p payload, want order) *provider.Echo {
 // notFulfilled is the code of a purchase that was paid and is not delivered yet.
 const notFulfilled = "paid_not_fulfilled"
 
-// paid returns the outcome of the status of a collection or sale. The response code is 0000 even for failed ones. The
-// member status has the outcome, and isFulfilled reports whether a purchase was delivered. Both open and failed ones
-// may have the status Unpaid.
+// paid returns the outcome of the status of a collection or sale. The response code is 0000 even for failed payments.
+// The member status has the outcome, and isFulfilled reports whether a purchase was delivered. Open payments and
+// failed payments may both have the status Unpaid.
 func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outcome {
 	o, e, p, ok := answered(a, want, notKnown)
 	if !ok {
@@ -330,7 +330,7 @@ func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outco
 	return o
 }
 
-// unpaidReason returns the reason to use if the status Unpaid turns out to be a failure.
+// unpaidReason returns the reason of a payment that fails with the status Unpaid.
 func unpaidReason(code, message string, p product) string {
 	switch {
 	case finalRefusals[code]: // the code of a callback; Hubtel documents only 0000 for a query
@@ -376,7 +376,7 @@ func disbursed(a provider.Answer, want order, notKnown []config.Reply) provider.
 	return o
 }
 
-// asked reads the envelope of the response to a query that moves nothing.
+// asked reads the envelope of the response to a query that moves no money.
 func asked(a provider.Answer) (envelope, provider.Outcome, bool) {
 	if o, done := provider.Undelivered(a); done {
 		return envelope{}, o, false
@@ -432,7 +432,7 @@ func named(o provider.Outcome, name string, unknown bool) (string, provider.Outc
 	}
 }
 
-// row is one entry in the response of a service's query: an offer, or a fact about a number.
+// row is one entry in the response to a query of a service: an offer, or information about a number.
 type row struct {
 	Display text
 	Value   text

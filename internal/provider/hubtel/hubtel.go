@@ -47,7 +47,7 @@ var serviceIDs = map[string]string{
 	"airteltigo_data":    "06abd92da459428496967612463575ca",
 }
 
-// channels maps networks to Hubtel's names of them.
+// channels maps our names of networks to Hubtel's names.
 var channels = map[msisdn.Network]string{
 	msisdn.MTN:        "mtn-gh",
 	msisdn.Telecel:    "vodafone-gh",
@@ -62,7 +62,7 @@ type Adapter struct {
 	auth    string
 }
 
-// New returns an adapter. The account must be complete, which its method Missing checks. New sets the Provider of the
+// New returns an adapter. The account must be complete; its method Missing checks that. New sets the Provider of the
 // options.
 func New(account config.Hubtel, o provider.ClientOptions) *Adapter {
 	o.Provider = Name
@@ -218,8 +218,8 @@ func (h *Adapter) Offers(ctx context.Context, r provider.OffersRequest) ([]provi
 	return list, <-name, o
 }
 
-// BuyBundle buys a package. The package must be on offer at that price, so Hubtel is queried first. If it is not,
-// nothing is submitted.
+// BuyBundle buys a package. BuyBundle first queries Hubtel. It submits the purchase only if the package is on
+// offer at that price.
 func (h *Adapter) BuyBundle(ctx context.Context, r provider.BundleRequest) provider.Outcome {
 	key := dataService(r.Service, r.Network)
 	service := h.service(key)

@@ -1,11 +1,11 @@
 // Package hubtelsms implements Hubtel's SMS interface: one text to one number for each request, and queries of a
 // message's state.
 //
-// Hubtel has no idempotency key, no search by a reference of ours and no documented reports. A text without a readable
-// response is Unknown, and nobody may send it again. Hubtel answers some refusals with HTTP 201, so the status in the
-// body decides. The keys are those of Hubtel's SMS product, not those of payments.
+// Hubtel has no idempotency key, no search by our reference and no documented reports. A text without a readable
+// response is Unknown and must not be sent again. Hubtel answers some refusals with HTTP 201, so the status in the
+// body decides. The keys belong to Hubtel's SMS product. The keys for payments are different.
 //
-// testdata has the samples, with the source and the grade of each.
+// testdata has the samples, each with its source and grade.
 package hubtelsms
 
 import (
@@ -34,17 +34,17 @@ type Adapter struct {
 	client  *provider.Client
 }
 
-// New makes an adapter. The options' Provider is set here.
+// New returns an adapter. It sets the Provider of the options.
 func New(account config.HubtelSMS, o provider.ClientOptions) *Adapter {
 	o.Provider, o.Timeout = Name, provider.TextTimeout
 	account.URL = strings.TrimSuffix(account.URL, "/")
 	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o)}
 }
 
-// Close drops the idle connections.
+// Close closes the idle connections.
 func (a *Adapter) Close() { a.client.Close() }
 
-// Rail returns the account as a route of texts.
+// Rail returns the account as a provider of texts.
 func (a *Adapter) Rail() provider.TextRail {
 	return provider.TextRail{Name: Name, Mode: a.mode, Window: a.account.Window, Senders: a.account.Senders, Texts: a, Account: a, Poller: a}
 }
@@ -82,8 +82,8 @@ type response struct {
 	Message     string `json:"message"`
 }
 
-// codes are the documented refusals in a response with the HTTP status 200 or 201. Those of a sender ID or a number are
-// about the message: they must not make the whole provider rest.
+// codes are the documented refusals in a response with the HTTP status 200 or 201. A refusal of a sender ID or a number
+// is about the message. It must not pause the whole provider.
 var codes = map[int]string{
 	1: provider.ReasonInvalidRequest, 2: provider.ReasonInvalidRequest, 3: provider.ReasonInvalidRequest, 4: provider.ReasonInvalidRequest,
 	5: provider.ReasonInvalidRequest, 6: provider.ReasonInvalidRequest, 7: provider.ReasonInvalidRequest, 8: provider.ReasonInvalidRequest,
@@ -153,7 +153,7 @@ func (a *Adapter) TextState(ctx context.Context, id string) (provider.Receipt, b
 	return stateOf(answer, id)
 }
 
-// stateOf reads the response to a query. A response about another message has no state.
+// stateOf reads the response to a query. For a response about another message it returns no state.
 func stateOf(a provider.Answer, id string) (provider.Receipt, bool) {
 	var r struct {
 		MessageID string `json:"messageId"`

@@ -66,8 +66,8 @@ func New(c config.MTN, o provider.ClientOptions) *Adapter {
 // Close closes the idle connections.
 func (a *Adapter) Close() { a.client.Close() }
 
-// visibleAfter is the time within which MTN shows a submission. MTN documents none; its clients commonly use a minute
-// and three queries.
+// visibleAfter is the time within which MTN shows a submission. MTN documents no such time. Its clients commonly use
+// a minute and three queries.
 const visibleAfter = time.Minute
 
 // Rail returns the rail with the roles that the configured products support.
@@ -146,8 +146,8 @@ func (a *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) 
 	return a.disbursement.query(ctx, a.disbursement.path, r.ProviderReference)
 }
 
-// Refund gives a request to pay, or a part of it, back to its payer. MTN takes the money from the disbursement
-// account.
+// Refund returns the money of a request to pay, or a part of it, to its payer. MTN takes the money from the
+// disbursement account.
 func (a *Adapter) Refund(ctx context.Context, r provider.RefundRequest) provider.Outcome {
 	if a.disbursement == nil || r.Collected == "" {
 		return refusedHere("MTN is not configured for this refund")
@@ -299,7 +299,7 @@ func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, er
 	return []provider.Hint{{ProviderReference: b.External}}, nil
 }
 
-// note returns a text that MTN accepts: at most 160 characters without special ones.
+// note returns a text that MTN accepts: at most 160 characters, without special characters.
 func note(s, otherwise string) string {
 	keep := func(r rune) rune {
 		switch {

@@ -20,7 +20,7 @@ var refusals = map[string]bool{
 	"PAYER_LIMIT_REACHED": true, "PAYEE_NOT_ALLOWED_TO_RECEIVE": true,
 }
 
-// reasons maps MTN's codes to ours. INVALID_PIN is used by the simulator only.
+// reasons maps MTN's codes to ours. Only the simulator uses INVALID_PIN.
 var reasons = map[string]string{
 	"APPROVAL_REJECTED":              provider.ReasonDeclined,
 	"PAYMENT_NOT_APPROVED":           provider.ReasonDeclined,
@@ -44,8 +44,8 @@ var reasons = map[string]string{
 	"LOW_BALANCE_OR_PAYEE_LIMIT_REACHED_OR_NOT_ALLOWED": provider.ReasonFunds,
 }
 
-// reasonOf returns our code for one of MTN's. MTN has one code for a low balance. In a collection it is the payer's
-// balance, and in a payout it is ours.
+// reasonOf returns our code for one of MTN's codes. MTN has only one code for a low balance. It means the payer's
+// balance in a collection, and our balance in a payout.
 func reasonOf(product, code string) string {
 	if product == "disbursement" {
 		switch code {

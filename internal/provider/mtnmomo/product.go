@@ -23,7 +23,7 @@ type mtnProduct struct {
 
 	mu     sync.Mutex
 	token  string
-	renew  time.Duration // when the token must be replaced, by Elapsed
+	renew  time.Duration // time of the token's replacement, by Elapsed
 	flight *flight       // the token call in progress, or nil
 }
 
@@ -31,7 +31,7 @@ type mtnProduct struct {
 type flight struct {
 	done    chan struct{}
 	token   string
-	outcome *provider.Outcome // why there is no token
+	outcome *provider.Outcome // reason why there is no token
 }
 
 // create submits a movement of a resource and returns its outcome.
@@ -41,7 +41,7 @@ func (p *mtnProduct) create(ctx context.Context, resource, reference, callback s
 		return refusedHere("the request cannot be written: " + err.Error())
 	}
 	h := http.Header{"Content-Type": {"application/json"}, "X-Reference-Id": {reference}}
-	if callback != "" { // present but empty is an error at MTN
+	if callback != "" { // MTN refuses a header that is present but empty
 		h["X-Callback-Url"] = []string{callback}
 	}
 	ans, early := p.do(ctx, provider.Request{
@@ -67,7 +67,7 @@ func (p *mtnProduct) query(ctx context.Context, resource, reference string) prov
 
 // do makes a call with a token. MTN answers 401 when it no longer accepts the token. A query is then repeated once
 // with a new token. A POST is not repeated here, because the caller counts submissions. The next POST gets a new
-// token. early is not nil if there was no token, so that the request was not made.
+// token. If there was no token, the request was not made, and early has the outcome.
 func (p *mtnProduct) do(ctx context.Context, r provider.Request) (ans provider.Answer, early *provider.Outcome) {
 	refused := ""
 	for {
@@ -159,8 +159,8 @@ func (p *mtnProduct) fetch(ctx context.Context, f *flight) {
 	close(f.done)
 }
 
-// noToken returns the outcome of a request without a token. No byte of the request was written, whatever happened to
-// the token call.
+// noToken returns the outcome of a request without a token. No byte of the request itself was written, even if the
+// token call was.
 func noToken(ans provider.Answer) provider.Outcome {
 	o, _ := provider.StatusUnanswered(ans)
 	if o.Message == "" {

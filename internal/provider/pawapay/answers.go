@@ -26,20 +26,22 @@ const (
 
 var underway = map[string]bool{"ACCEPTED": true, "ENQUEUED": true, "PROCESSING": true, "IN_RECONCILIATION": true}
 
-// refusals are the failure codes that pawaPay lists for the rejection of a new payment, under HTTP 200. All are grade D.
+// refusals are the failure codes that pawaPay lists for the rejection of a new payment, with HTTP 200. All have grade D.
 var refusals = map[string]string{
 	"AMOUNT_OUT_OF_BOUNDS": provider.ReasonLimit, "INVALID_AMOUNT": provider.ReasonInvalidRequest, "INVALID_PHONE_NUMBER": provider.ReasonInvalidRequest,
 	"INVALID_CURRENCY": provider.ReasonSetup, "INVALID_PROVIDER": provider.ReasonSetup, "PROVIDER_TEMPORARILY_UNAVAILABLE": provider.ReasonUnavailable,
 }
 
-// failures are the failure codes of a payment that failed later. Another code has ReasonRefused: the status decides, not the code.
+// failures maps the failure codes of a payment that failed later to reasons. Every other code gets ReasonRefused, because the
+// status decides and not the code.
 var failures = map[string]string{
 	"PAYMENT_NOT_APPROVED": provider.ReasonDeclined, "INSUFFICIENT_BALANCE": provider.ReasonFunds, "PAYER_NOT_FOUND": provider.ReasonPayerNotFound,
 	"PAYER_LIMIT_REACHED": provider.ReasonLimit, "RECIPIENT_NOT_FOUND": provider.ReasonPayeeNotFound, "WALLET_LIMIT_REACHED": provider.ReasonLimit,
 	"RECIPIENT_NOT_ALLOWED_TO_RECEIVE": provider.ReasonBarred, "PAWAPAY_WALLET_OUT_OF_FUNDS": provider.ReasonFloat,
 }
 
-// reply is the envelope of every answer, and of the payment in the answer to a query. HTTP 500 has no status.
+// reply is the envelope of every answer, and of the payment in the answer to a query. An answer with HTTP 500
+// has no member status.
 type reply struct {
 	DepositID string `json:"depositId"`
 	PayoutID  string `json:"payoutId"`
@@ -52,7 +54,8 @@ type reply struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// about reports whether the answer names no payment or ours. A refund's sample names it as a payout.
+// about reports whether the answer names our payment or no payment. The documented sample of a refund names
+// the refund as a payout.
 func (r reply) about(reference string) bool {
 	named := false
 	for _, id := range []string{r.RefundID, r.PayoutID, r.DepositID} {
@@ -66,7 +69,7 @@ func (r reply) about(reference string) bool {
 	return !named
 }
 
-// said starts an outcome with pawaPay's own texts.
+// said returns an outcome with pawaPay's own texts.
 func (r reply) said(a provider.Answer) provider.Outcome {
 	o := provider.Outcome{Code: provider.Clip(r.Failure.Code), Message: provider.Clip(r.Failure.Message)}
 	if o.Code == "" {
@@ -75,7 +78,8 @@ func (r reply) said(a provider.Answer) provider.Outcome {
 	return o
 }
 
-// submitted reads the answer to a request that moves money. No state of it is final: that comes from a query.
+// submitted reads the answer to a request that moves money. No state in it is final, because final states
+// come only from queries.
 func submitted(a provider.Answer, reference string) provider.Outcome {
 	if o, done := provider.Undelivered(a); done {
 		return o
@@ -150,7 +154,7 @@ func stated(a provider.Answer) provider.Outcome {
 	return p.outcome()
 }
 
-// outcome returns the state of a payment. pawaPay reports no charges: they are rows of its statement.
+// outcome returns the state of a payment. pawaPay reports no charges here; they are rows of its statement.
 func (p payment) outcome() provider.Outcome {
 	o := provider.Outcome{UpstreamID: provider.Clip(p.UpstreamID), Code: provider.Clip(p.Status), Message: provider.Clip(p.Failure.Message), Echo: p.echo()}
 	if p.Failure.Code != "" {
@@ -172,7 +176,7 @@ func (p payment) outcome() provider.Outcome {
 	return o
 }
 
-// echo is pawaPay's repetition of the payment. A refund names its deposit as well, so the first id that is there counts.
+// echo returns the payment as pawaPay repeats it. A refund names its deposit as well, so the first present id counts.
 func (p payment) echo() *provider.Echo {
 	e := &provider.Echo{Currency: provider.Clip(p.Currency)}
 	for _, id := range []string{p.DepositID, p.PayoutID, p.RefundID} {

@@ -1,15 +1,15 @@
 // Package pawapay implements version 2 of pawaPay's interface: deposits (collections), their refunds, and payouts to wallets, with
 // one API token and one balance in cedis. pawaPay has no names and pays no bank accounts.
 //
-// The id of each payment is a UUIDv4 of ours, which pawaPay documents as its means of idempotency: a repeat is answered
-// DUPLICATE_IGNORED. So every request may be submitted again (provider.Rail.MayRepeat). Its guide also rejects ids that were
-// used before. So a rejection counts only after a query that does not find the payment. Only the rejections that
-// pawaPay lists for a new payment are documented as final. HTTP 500 has no status and stays unknown.
+// The id of each payment is our UUIDv4. pawaPay documents this id as its idempotency key and answers a repeat with
+// DUPLICATE_IGNORED. So every request may be submitted again (provider.Rail.MayRepeat). But pawaPay's guide also shows
+// rejections of ids that were used before. So a rejection counts only after a query that does not find the payment. Only the
+// rejections that pawaPay lists for a new payment are documented as final. After HTTP 500 the outcome is unknown.
 //
-// Callbacks are signed where the business switches that on in the dashboard (signature.go). They are hints: every final state comes
-// from an authenticated query. A payment that is ENQUEUED or IN_RECONCILIATION is neither paid nor failed.
+// Callbacks are signed if the business switches this on in the dashboard (signature.go). They are only hints: every final state
+// comes from an authenticated query. A payment that is ENQUEUED or IN_RECONCILIATION is neither paid nor failed.
 //
-// This file builds requests. answers.go has the meaning of the answers, testdata the samples with the grade of each.
+// This file builds requests. answers.go interprets the answers. testdata has the samples, each with its grade.
 package pawapay
 
 import (
@@ -36,7 +36,7 @@ const (
 	currency = "GHS"
 )
 
-// queryWithin bounds everything that moves no money.
+// queryWithin is the maximum time of requests that move no money.
 const queryWithin = 10 * time.Second
 
 // wallets are pawaPay's names of the networks.
@@ -50,17 +50,19 @@ type Adapter struct {
 	keys    keys
 }
 
-// New makes an adapter. The account is taken as complete: see its Missing. The options' Provider is set here.
+// New returns an adapter. The account must be complete; its method Missing checks that. New sets the Provider
+// of the options.
 func New(account config.PawaPay, o provider.ClientOptions) *Adapter {
 	o.Provider = Name
 	account.URL = strings.TrimSuffix(account.URL, "/")
 	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o)}
 }
 
-// Close drops the idle connections.
+// Close closes the idle connections.
 func (a *Adapter) Close() { a.client.Close() }
 
-// Rail gives the roles that the account can play. pawaPay keeps one balance for everything in cedis.
+// Rail returns the rail with the roles that the account supports. pawaPay keeps one balance in cedis for
+// everything.
 func (a *Adapter) Rail() provider.Rail {
 	return provider.Rail{
 		Name: Name, Mode: a.mode, MayRepeat: provider.Requests{Collect: true, Disburse: true, Refund: true}, VisibleAfter: a.account.VisibleAfter,
@@ -77,7 +79,7 @@ type party struct {
 	} `json:"accountDetails"`
 }
 
-// partyOf returns the wallet. ok is false for a network that pawaPay does not have.
+// partyOf returns the wallet. ok is false for a network that pawaPay does not support.
 func partyOf(n msisdn.Network, m msisdn.MSISDN) (p *party, ok bool) {
 	p = &party{Type: "MMO"}
 	p.Details.Phone, p.Details.Provider = m.International(), wallets[n]
@@ -86,7 +88,7 @@ func partyOf(n msisdn.Network, m msisdn.MSISDN) (p *party, ok bool) {
 
 // request is the body of a deposit, a payout or a refund.
 type request struct {
-	DepositID string `json:"depositId,omitempty"` // of a refund: the collection
+	DepositID string `json:"depositId,omitempty"` // for a refund: id of the collection
 	PayoutID  string `json:"payoutId,omitempty"`
 	RefundID  string `json:"refundId,omitempty"`
 	Payer     *party `json:"payer,omitempty"`
@@ -96,12 +98,12 @@ type request struct {
 	Message   string `json:"customerMessage,omitempty"`
 }
 
-// noWallet is the outcome for a network that pawaPay does not have.
+// noWallet is the outcome for a network that pawaPay does not support.
 func noWallet(n msisdn.Network) provider.Outcome {
 	return provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonSetup, Message: "pawaPay has no code for network " + string(n)}
 }
 
-// idOf returns a ProviderReference as pawaPay wants it: a UUID with hyphens.
+// idOf returns a ProviderReference in pawaPay's form: a UUID with hyphens.
 func idOf(reference string) string {
 	id, err := uuid.Parse(reference)
 	if err != nil {
@@ -110,7 +112,7 @@ func idOf(reference string) string {
 	return id.String()
 }
 
-// Collect prompts a payer.
+// Collect requests money from a payer.
 func (a *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
 	from, ok := partyOf(r.Network, r.MSISDN)
 	if !ok {
@@ -140,7 +142,7 @@ func (a *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) 
 	return stated(a.ask(ctx, "disburse_status", r.ProviderReference, "/v2/payouts/"))
 }
 
-// Refund gives a deposit, or a part of it, back to its payer.
+// Refund returns a deposit, or a part of it, to its payer.
 func (a *Adapter) Refund(ctx context.Context, r provider.RefundRequest) provider.Outcome {
 	body := request{RefundID: idOf(r.ProviderReference), DepositID: idOf(r.Collected), Amount: amountText(r.Amount), Currency: currency}
 	return submitted(a.post(ctx, "refund", r.ProviderReference, "/v2/refunds", body), r.ProviderReference)
@@ -182,7 +184,8 @@ func (a *Adapter) do(ctx context.Context, r provider.Request) provider.Answer {
 	return a.client.Do(ctx, r)
 }
 
-// amountText writes an amount without zeros at its end, because pawaPay takes no more decimals than a network has.
+// amountText formats an amount without zeros at its end, because pawaPay refuses more decimals than the network
+// supports.
 func amountText(amount money.Pesewas) string {
 	return strings.TrimSuffix(strings.TrimRight(amount.String(), "0"), ".")
 }
@@ -193,7 +196,8 @@ const (
 	mostMessage  = 22
 )
 
-// message returns the text that the customer sees: letters, digits and spaces. It is empty if too little is left.
+// message returns the text that the customer sees: letters, digits and spaces. It is empty if the remaining text
+// is too short.
 func message(label string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

@@ -32,8 +32,8 @@ const (
 	digestHeader    = "Content-Digest"
 )
 
-// freshKeys is how long pawaPay's keys are used before they are asked for again. An unknown key asks at most so often, too:
-// anybody can name one.
+// freshKeys is how long pawaPay's keys are used before they are requested again. It also limits how often an unknown key
+// causes a request, because anybody can name an unknown key.
 const freshKeys = time.Minute
 
 // Errors of callbacks that are refused.
@@ -50,9 +50,9 @@ type keys struct {
 	asked time.Time
 }
 
-// ParseCallback returns the payment of a callback. One with a signature must be signed by pawaPay. One without is a hint like those of
-// other providers, unless the account expects signatures. A callback about a payment that is not ours gives no hint and no
-// error, because pawaPay may repeat what is refused.
+// ParseCallback returns the payment of a callback. A signature in the callback must be pawaPay's. A callback without a signature is a
+// hint, as for other providers, unless the account expects signatures. A callback about a payment that is not ours gives no hint and
+// no error, because pawaPay may repeat a refused callback.
 func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	switch err := a.verify(r); {
 	case errors.Is(err, errUnsigned) && !a.account.SignedCallbacks:
@@ -74,7 +74,7 @@ func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, er
 // covered is the list of components in a Signature-Input, with its parameters.
 var covered = regexp.MustCompile(`^\s*` + signatureName + `=(\(([^()]{1,400})\)([^()]{0,400}))$`)
 
-// keyID finds the id of the key among the parameters.
+// keyID returns the id of the key in the parameters.
 var keyID = regexp.MustCompile(`;keyid="([^"]{1,200})"`)
 
 // verify checks the signature of a callback and the digest of its body.
@@ -104,7 +104,8 @@ func (a *Adapter) verify(r provider.CallbackRequest) error {
 	return nil
 }
 
-// signatureBase returns the signed text. whole is false if a component is missing, or if the digest of the body is not among them.
+// signatureBase returns the signed text. whole is false if a component is missing, or if the signature does not cover the digest
+// of the body.
 func signatureBase(r provider.CallbackRequest, components []string, parameters string) (base string, whole bool) {
 	var lines strings.Builder
 	for _, quoted := range components {
@@ -131,7 +132,7 @@ func signatureBase(r provider.CallbackRequest, components []string, parameters s
 	return lines.String() + `"@signature-params": ` + parameters, whole
 }
 
-// digestFits reports whether a Content-Digest is that of the body.
+// digestFits reports whether a Content-Digest matches the body.
 func digestFits(header string, body []byte) bool {
 	algorithm, text, _ := strings.Cut(header, "=:")
 	given, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(text, ":"))
@@ -149,7 +150,8 @@ func digestFits(header string, body []byte) bool {
 	return false
 }
 
-// signedBy verifies a signature in the form of pawaPay's example (ASN.1), or in that of RFC 9421 (two numbers of 32 octets).
+// signedBy verifies a signature in the form of pawaPay's example (ASN.1), or in the form of RFC 9421 (two numbers of 32
+// octets).
 func signedBy(key *ecdsa.PublicKey, hash, signature []byte) bool {
 	if ecdsa.VerifyASN1(key, hash, signature) {
 		return true
@@ -162,7 +164,7 @@ func signedBy(key *ecdsa.PublicKey, hash, signature []byte) bool {
 	return ecdsa.Verify(key, hash, r, s)
 }
 
-// key returns a public key of pawaPay; nil if there is none of that id. It asks pawaPay for its keys at most every freshKeys.
+// key returns pawaPay's public key with an id, or nil. It requests the keys from pawaPay at most once in freshKeys.
 func (a *Adapter) key(id string) *ecdsa.PublicKey {
 	a.keys.mu.Lock()
 	defer a.keys.mu.Unlock()
@@ -176,10 +178,10 @@ func (a *Adapter) key(id string) *ecdsa.PublicKey {
 	return a.keys.byID[id]
 }
 
-// mostKeys bounds the keys that are kept.
+// mostKeys is the maximum number of keys that are kept.
 const mostKeys = 16
 
-// publicKeys reads the list of public keys; nil if it cannot be read.
+// publicKeys reads the list of public keys. It returns nil if the list cannot be read.
 func publicKeys(a provider.Answer) map[string]*ecdsa.PublicKey {
 	var list []struct {
 		ID  string `json:"id"`

@@ -11,7 +11,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// text is a JSON string or number, as Paystack writes ids and amounts. Anything else is empty.
+// text is a JSON string or number, because Paystack writes ids and amounts in both ways. Any other value
+// becomes empty.
 type text string
 
 func (t *text) UnmarshalJSON(b []byte) error {
@@ -55,15 +56,15 @@ type envelope struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// read gives the envelope of an answer, or false when it has none.
+// read returns the envelope of an answer, or false if it has none.
 func read(a provider.Answer) (envelope, bool) {
 	var e envelope
 	err := json.Unmarshal(bytes.TrimSpace(a.Body), &e)
 	return e, err == nil && e.Status.told
 }
 
-// The codes and sentences that have a meaning here. Each is at one place, with its grade: D for Paystack's own sample, 2C
-// for two or more independent clients that agree.
+// The codes and sentences that Makola interprets, with their grades. D means Paystack's own sample, 2C two or more
+// independent clients that agree.
 const (
 	codeDuplicate    = "duplicate_transfer_reference"                      // 2C: the transfer exists
 	codeNoRecipient  = "invalid_transfer_recipient"                        // D: the one final refusal
@@ -75,8 +76,8 @@ const (
 	saysKey          = "Invalid key"                                       // D
 )
 
-// final are the codes of refusals that Paystack documents itself. A refusal that only clients of Paystack have seen is
-// not final.
+// final are the codes of refusals that Paystack itself documents. A refusal that only other clients report is not
+// final.
 var final = map[string]bool{codeNoRecipient: true}
 
 // The statuses of transfers. The conclusive ones are those of Paystack's page "How transfers work".
@@ -93,7 +94,8 @@ var (
 	}
 )
 
-// transfer is Paystack's transfer. Recipient is a number in the answer to a request, and an object in a status.
+// transfer is Paystack's transfer. Recipient is a number in the answer to a request, and an object in the
+// answer to a status query.
 type transfer struct {
 	ID        text            `json:"id"`
 	Reference text            `json:"reference"`
@@ -105,7 +107,7 @@ type transfer struct {
 	Recipient json.RawMessage `json:"recipient"`
 }
 
-// account returns the payee's account number where the answer has it.
+// account returns the payee's account number if the answer has it.
 func (t transfer) account() string {
 	var to struct {
 		Details struct {
@@ -118,7 +120,7 @@ func (t transfer) account() string {
 	return provider.Clip(string(to.Details.Account))
 }
 
-// said starts an outcome with the provider's own texts.
+// said returns an outcome with the provider's own texts.
 func (e envelope) said(a provider.Answer) provider.Outcome {
 	o := provider.Outcome{Code: provider.Clip(string(e.Code)), Message: provider.Clip(string(e.Message))}
 	if o.Code == "" {
@@ -127,8 +129,8 @@ func (e envelope) said(a provider.Answer) provider.Outcome {
 	return o
 }
 
-// recipientCode reads the answer to the creation of a recipient. Without a code the outcome is that of the payout: nothing
-// was sent.
+// recipientCode reads the answer to the creation of a recipient. If it has no code, the outcome is also the outcome of the
+// payout, because no transfer was sent.
 func recipientCode(a provider.Answer) (string, provider.Outcome) {
 	o, done := provider.Undelivered(a)
 	if !done {
@@ -148,7 +150,8 @@ func recipientCode(a provider.Answer) (string, provider.Outcome) {
 	return "", o
 }
 
-// submitted reads the answer to a transfer. No state of it is final: the state of a payment comes from a query.
+// submitted reads the answer to a transfer. No state in it is final, because final states come only from
+// queries.
 func submitted(a provider.Answer, reference string) provider.Outcome {
 	documented := func(o *provider.Outcome) bool {
 		switch {
@@ -164,8 +167,8 @@ func submitted(a provider.Answer, reference string) provider.Outcome {
 	return accepted(a, documented, func(e envelope) provider.Outcome { return queued(a, e, reference) })
 }
 
-// accepted reads the answer to a request that moves money. took reads it where Paystack took the request. documented decides about
-// a refusal by its code; nil: Paystack documents none with a code. Every other refusal is bare.
+// accepted reads the answer to a request that moves money. took reads the answer if Paystack accepted the request. documented
+// decides about a refusal by its code; it is nil if Paystack documents no codes. Every other refusal is not Clear.
 func accepted(a provider.Answer, documented func(*provider.Outcome) bool, took func(envelope) provider.Outcome) provider.Outcome {
 	if o, done := provider.Undelivered(a); done {
 		return o
@@ -184,7 +187,7 @@ func accepted(a provider.Answer, documented func(*provider.Outcome) bool, took f
 	}
 	o := e.said(a)
 	switch {
-	case e.Status.yes, a.Status < 400: // a success under an error, or the reverse
+	case e.Status.yes, a.Status < 400: // a success with an error's HTTP status, or the reverse
 		o.Reason = provider.ReasonUnknown
 	case documented != nil && documented(&o):
 	case strings.HasPrefix(o.Message, saysBalance):
@@ -220,8 +223,8 @@ func disbursed(a provider.Answer) provider.Outcome {
 	return stated[transfer](a, http.StatusNotFound, saysNoTransfer, "no transfer")
 }
 
-// stated reads the answer to a status query. Paystack does not know the reference if the answer has this HTTP status and the
-// sentence notKnown. missing describes an answer without a T.
+// stated reads the answer to a status query. An answer with this HTTP status and the sentence notKnown means that Paystack
+// does not know the reference. missing is the message for an answer without a T.
 func stated[T interface {
 	outcome(envelope) provider.Outcome
 }](a provider.Answer, status int, notKnown text, missing string) provider.Outcome {
@@ -244,8 +247,8 @@ func stated[T interface {
 	return t.outcome(e)
 }
 
-// outcome returns the state of a transfer. One that waits for an OTP is no failure: it may still be paid. It is a mistake
-// of the set-up, which an operator has to mend.
+// outcome returns the state of a transfer. A transfer that waits for an OTP has not failed, because it may still be paid.
+// An operator must correct the set-up.
 func (t transfer) outcome(e envelope) provider.Outcome {
 	status := strings.ToLower(string(t.Status))
 	o := provider.Outcome{UpstreamID: provider.Clip(string(t.ID)), Code: provider.Clip(status), Message: provider.Clip(string(t.Gateway)), Echo: t.echo()}
@@ -270,14 +273,14 @@ func (t transfer) outcome(e envelope) provider.Outcome {
 	return o
 }
 
-// echo is Paystack's repetition of the transfer.
+// echo returns the transfer as Paystack repeats it.
 func (t transfer) echo() *provider.Echo {
 	e := &provider.Echo{Reference: provider.Clip(string(t.Reference)), Currency: provider.Clip(string(t.Currency)), Party: t.account()}
 	e.Amount, e.AmountTold = t.Amount.pesewas()
 	return e
 }
 
-// asked opens the answer to a question that moves nothing.
+// asked reads the envelope of the answer to a query that moves no money.
 func asked(a provider.Answer) (envelope, provider.Outcome, bool) {
 	if o, done := provider.Undelivered(a); done {
 		return envelope{}, o, false
@@ -334,7 +337,7 @@ func balance(a provider.Answer) ([]provider.Held, provider.Outcome) {
 	return nil, o
 }
 
-// bankList reads the list of banks. A page that may have a successor is no list.
+// bankList reads the list of banks. It returns an error if the list may continue on another page.
 func bankList(a provider.Answer) ([]provider.PayableBank, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {

@@ -23,7 +23,8 @@ type chargeRequest struct {
 	} `json:"mobile_money"`
 }
 
-// Collect prompts a payer. On Telecel's network the payer generates a voucher instead (SubmitVoucher).
+// Collect requests money from a payer. On Telecel's network the payer generates a voucher instead
+// (SubmitVoucher).
 func (a *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
 	body := chargeRequest{Amount: int64(r.Amount), Email: r.Email, Currency: currency, Reference: provider.PlainReference(r.ProviderReference)}
 	body.MobileMoney.Phone, body.MobileMoney.Provider = r.MSISDN.Local(), chargeCodes[r.Network]
@@ -33,8 +34,8 @@ func (a *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provid
 	return charged(a.post(ctx, "collect", r.ProviderReference, "/charge", body), r.ProviderReference)
 }
 
-// CollectStatus queries the transaction. Paystack documents the answer for an unknown reference for charges alone, so a
-// transaction that it does not find is queried as a charge as well.
+// CollectStatus queries the transaction. Paystack documents the answer for an unknown reference only for charges. So a
+// transaction that Paystack does not find is also queried as a charge.
 func (a *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	plain := provider.PlainReference(r.ProviderReference)
 	answer := a.get(ctx, "collect_status", r.ProviderReference, "/transaction/verify/"+plain)

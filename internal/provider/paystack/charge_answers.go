@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The sentences about charges that have a meaning here, with their grades.
+// The sentences about charges that Makola interprets, with their grades.
 const (
 	saysNoTransaction = "Transaction reference not found"  // 2C: many clients agree; never an outcome by itself
 	saysNoCharge      = "Transaction reference is invalid" // D: not known
@@ -27,7 +27,7 @@ const (
 // underway are the statuses of charges and transactions that are neither paid nor failed.
 var underway = map[string]bool{"pay_offline": true, statusVoucher: true, "pending": true, "ongoing": true, "processing": true, "queued": true}
 
-// transaction is Paystack's transaction, and its charge, which lacks most members until it is paid.
+// transaction is Paystack's transaction or charge. A charge lacks most members until it is paid.
 type transaction struct {
 	ID        text `json:"id"`
 	Reference text `json:"reference"`
@@ -40,7 +40,7 @@ type transaction struct {
 	Gateway   text `json:"gateway_response"`
 }
 
-// charged reads the answer to a charge. No state of it is final: the state of a payment comes from a query.
+// charged reads the answer to a charge. No state in it is final, because final states come only from queries.
 func charged(a provider.Answer, reference string) provider.Outcome {
 	return accepted(a, nil, func(e envelope) provider.Outcome {
 		var t transaction
@@ -51,7 +51,7 @@ func charged(a provider.Answer, reference string) provider.Outcome {
 	})
 }
 
-// begun is the outcome of a request that Paystack took.
+// begun is the outcome of a request that Paystack accepted.
 func begun(o provider.Outcome, got, want string) provider.Outcome {
 	switch {
 	case got != "" && !provider.SameReference(got, want):
@@ -63,7 +63,7 @@ func begun(o provider.Outcome, got, want string) provider.Outcome {
 	return o
 }
 
-// vouched reads the answer to a voucher. A charge that failed with it is a refused voucher: the status query decides about
+// vouched reads the answer to a voucher. If the charge failed, the voucher was refused. A status query then decides about
 // the collection.
 func vouched(a provider.Answer, reference string) provider.Outcome {
 	o := charged(a, reference)
@@ -85,8 +85,8 @@ func collected(a provider.Answer) provider.Outcome {
 	return stated[transaction](a, http.StatusBadRequest, saysNoCharge, "no transaction")
 }
 
-// outcome returns the state of a transaction. Paystack reports one as abandoned while the customer has not completed it, also
-// before the prompt ends: that alone is no failure (provider.Outcome.Unpaid).
+// outcome returns the state of a transaction. Paystack reports a transaction as abandoned until the customer completes it,
+// even before the prompt ends. So this status by itself is no failure (provider.Outcome.Unpaid).
 func (t transaction) outcome(e envelope) provider.Outcome {
 	status := strings.ToLower(string(t.Status))
 	o := provider.Outcome{UpstreamID: provider.Clip(string(t.ID)), Code: provider.Clip(status), Message: provider.Clip(string(t.Message))}
@@ -116,8 +116,8 @@ func (t transaction) outcome(e envelope) provider.Outcome {
 	return o
 }
 
-// paid returns the amount of which we asked, and Paystack's fees, which are -1 if it does not report them. A business may let
-// its payers pay the fees: the amount is then the requested one and the fees.
+// paid returns the amount that we requested, and Paystack's fees, or -1 if Paystack does not report them. If the business
+// lets payers pay the fees, Paystack's amount is the requested amount plus the fees.
 func (t transaction) paid() (amount, fee money.Pesewas, told bool) {
 	amount, told = t.Amount.pesewas()
 	fee, known := t.Fees.pesewas()

@@ -1,17 +1,17 @@
 // Package paystack implements Paystack's interface: collections and their refunds, payouts to wallets and banks, name queries
 // and the balance, with one secret key.
 //
-// Paystack does not document what it does with a second charge under a reference, and a refund has no reference of ours at
-// all. So neither is submitted twice. A refund is found by the merchant's note, which has our reference.
+// Paystack does not document the response to a second charge under a reference, and its refunds have no field for our
+// reference. So neither is submitted twice. A query finds a refund by the merchant's note, which contains our reference.
 //
-// Paystack documents the reference of a transfer as its means of idempotency, so the same transfer may be submitted again
-// (provider.Rail.MayRepeat). A transfer needs a recipient first. Creating one moves nothing and returns the same recipient
-// for the same account, so its failure means that no transfer was sent. A transfer that waits for an OTP waits for ever,
-// because nobody types it: OTPs have to be switched off in Paystack's dashboard. Events are signed and still only hints:
-// every final state comes from an authenticated query.
+// Paystack documents the reference of a transfer as its idempotency key, so the same transfer may be submitted again
+// (provider.Rail.MayRepeat). A transfer needs a recipient first. Creating a recipient moves no money, and returns the same
+// recipient for the same account. If the creation fails, no transfer was sent. A transfer that waits for an OTP waits for
+// ever, because nobody enters the OTP. OTPs must be switched off in Paystack's dashboard. Events are signed, but they are
+// only hints: every final state comes from an authenticated query.
 //
 // This file builds requests for payouts and checks signatures. charge.go has collections, refund.go refunds. answers.go and
-// charge_answers.go have the meaning of Paystack's answers, testdata the samples with the grade of each.
+// charge_answers.go interpret Paystack's answers. testdata has the samples, each with its grade.
 package paystack
 
 import (
@@ -39,10 +39,10 @@ const Name = "paystack"
 
 const currency = "GHS"
 
-// queryWithin bounds everything that moves no money.
+// queryWithin is the maximum time of requests that move no money.
 const queryWithin = 10 * time.Second
 
-// promptTime is the time within which a payer has to complete a charge, as Paystack documents it.
+// promptTime is the documented time in which a payer must complete a charge.
 const promptTime = 180 * time.Second
 
 // signature is the header with the signature of an event: the HMAC-SHA512 of the body under the secret key, in hex.
@@ -58,17 +58,18 @@ type Adapter struct {
 	client  *provider.Client
 }
 
-// New makes an adapter. The account is taken as complete: see its Missing. The options' Provider is set here.
+// New returns an adapter. The account must be complete; its method Missing checks that. New sets the Provider
+// of the options.
 func New(account config.Paystack, o provider.ClientOptions) *Adapter {
 	o.Provider = Name
 	account.URL = strings.TrimSuffix(account.URL, "/")
 	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o)}
 }
 
-// Close drops the idle connections.
+// Close closes the idle connections.
 func (a *Adapter) Close() { a.client.Close() }
 
-// Rail gives the roles that the account can play. Paystack keeps one balance for everything.
+// Rail returns the rail with the roles that the account supports. Paystack keeps one balance for everything.
 func (a *Adapter) Rail() provider.Rail {
 	return provider.Rail{
 		Name: Name, Mode: a.mode, MayRepeat: provider.Requests{Disburse: true}, VisibleAfter: a.account.VisibleAfter,
@@ -88,7 +89,7 @@ type payee struct {
 	Currency string `json:"currency"`
 }
 
-// payeeOf returns the payee of a payout. ok is false for a network that Paystack does not have.
+// payeeOf returns the payee of a payout. ok is false for a network that Paystack does not support.
 func payeeOf(r provider.DisburseRequest) (to payee, ok bool) {
 	to = payee{Type: "ghipss", Name: r.Name, Account: r.Account, BankCode: r.BankCode, Currency: currency}
 	if r.BankCode == "" {
@@ -126,7 +127,7 @@ func (a *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) prov
 	}), r.ProviderReference)
 }
 
-// DisburseStatus asks what became of a payout.
+// DisburseStatus queries the status of a payout.
 func (a *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	return disbursed(a.get(ctx, "disburse_status", r.ProviderReference, "/transfer/verify/"+provider.PlainReference(r.ProviderReference), r.Account))
 }
@@ -146,10 +147,10 @@ func (a *Adapter) name(ctx context.Context, op, bankCode, account string) (strin
 	return accountName(a.get(ctx, op, "", "/bank/resolve?"+q.Encode(), account))
 }
 
-// banksListed is how many banks one page of Paystack's list can have. Ghana has about thirty.
+// banksListed is the maximum number of banks on one page of Paystack's list. Ghana has about thirty banks.
 const banksListed = 100
 
-// Banks lists the banks that transfers can go to.
+// Banks lists the banks to which transfers are possible.
 func (a *Adapter) Banks(ctx context.Context) ([]provider.PayableBank, provider.Outcome) {
 	q := url.Values{"currency": {currency}, "type": {"ghipss"}, "perPage": {strconv.Itoa(banksListed)}}
 	return bankList(a.get(ctx, "banks", "", "/bank?"+q.Encode()))
@@ -193,7 +194,7 @@ func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, er
 	return []provider.Hint{{ProviderReference: id.String(), OfRefund: refund}}, nil
 }
 
-// post sends a request that moves money or prepares it; hide are texts for no log.
+// post sends a request that moves money or prepares it. hide are texts that no log may contain.
 func (a *Adapter) post(ctx context.Context, op, reference, path string, body any, hide ...string) provider.Answer {
 	return a.send(ctx, body, provider.Request{Method: http.MethodPost, URL: a.account.URL + path, Operation: op, Reference: reference, Hide: hide})
 }
@@ -208,7 +209,7 @@ func (a *Adapter) send(ctx context.Context, body any, r provider.Request) provid
 	return a.do(ctx, r)
 }
 
-// get asks a question; hide are texts for no log.
+// get sends a query. hide are texts that no log may contain.
 func (a *Adapter) get(ctx context.Context, op, reference, path string, hide ...string) provider.Answer {
 	return a.do(ctx, provider.Request{Method: http.MethodGet, URL: a.account.URL + path, Operation: op, Reference: reference, Timeout: queryWithin, Hide: hide})
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// refundRequest is the body of a refund. Paystack has no reference of ours for it, so the merchant's note has it.
+// refundRequest is the body of a refund. Paystack has no field for our reference, so the merchant's note contains
+// it.
 type refundRequest struct {
 	Transaction  string `json:"transaction"`
 	Amount       int64  `json:"amount"` // pesewas
@@ -19,10 +20,11 @@ type refundRequest struct {
 	MerchantNote string `json:"merchant_note"`
 }
 
-// noteOf returns the merchant's note of a refund, by which a query finds it.
+// noteOf returns the merchant's note of a refund. A query finds the refund by this note.
 func noteOf(reference string) string { return "Makola " + provider.PlainReference(reference) }
 
-// Refund gives a charge, or a part of it, back to its payer. Paystack would carry out the same request twice.
+// Refund returns the money of a charge, or a part of it, to its payer. It must not be called twice, because
+// Paystack would refund twice.
 func (a *Adapter) Refund(ctx context.Context, r provider.RefundRequest) provider.Outcome {
 	return refunded(a.post(ctx, "refund", r.ProviderReference, "/refund", refundRequest{
 		Transaction: provider.PlainReference(r.Collected), Amount: int64(r.Amount), Currency: currency,
@@ -30,11 +32,11 @@ func (a *Adapter) Refund(ctx context.Context, r provider.RefundRequest) provider
 	}), r)
 }
 
-// refundsListed is how many refunds of one transaction a query reads.
+// refundsListed is the maximum number of refunds of a transaction that a query reads.
 const refundsListed = 100
 
-// RefundStatus finds the refund with our note among those of the collection. Without a collection (a query for a reference that
-// nobody has) the reference itself names it.
+// RefundStatus finds the refund with our note among the refunds of the collection. A query for a reference that does not exist
+// has no collection. It uses the reference in place of the collection.
 func (a *Adapter) RefundStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	of := r.Collected
 	if of == "" {
@@ -93,7 +95,7 @@ func refundFound(a provider.Answer, reference string) provider.Outcome {
 	if !ok || !e.Status.yes || json.Unmarshal(e.Data, &all) != nil || all == nil {
 		return provider.Unreadable(a, "no list of refunds")
 	}
-	var ours []provider.Outcome // the ones that did not fail first
+	var ours []provider.Outcome // refunds that did not fail come first
 	given := 0
 	for _, one := range all {
 		if !strings.Contains(string(one.Note), noteOf(reference)) {

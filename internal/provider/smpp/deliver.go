@@ -16,13 +16,13 @@ const (
 	notice                     // an intermediate notification, or an acknowledgement by a handset
 )
 
-// delivered is a deliver_sm whose members are read.
+// delivered is a parsed deliver_sm.
 type delivered struct {
 	from, to    string
 	esm, coding byte
 	text        []byte
 	optional    map[uint16][]byte
-	kind        delivery // matchable: it is a receipt, whose text is not read yet
+	kind        delivery // matchable: it is a receipt, and its text is not parsed yet
 }
 
 // readDelivery reads a deliver_sm. A text counts as a receipt only when the operator marks it as one, because a handset
@@ -64,7 +64,7 @@ func decodeText(octets []byte, coding byte) string {
 	if coding == dataCoding[smstext.UCS2] {
 		return smstext.Decode(octets, smstext.UCS2)
 	}
-	return smstext.Decode(octets, smstext.Latin1) // in every other coding the keys and values are ASCII
+	return smstext.Decode(octets, smstext.Latin1) // in every other coding, the keys and values are ASCII
 }
 
 // printable replaces a control character by a visible character, so that different ids stay different.

@@ -14,11 +14,13 @@ const (
 	elementConcat16 = 0x08 // reference of two octets, parts, part
 )
 
-// longestAddress is how many octets of an address are kept, as many as SMPP allows one (section 5.2.8).
+// longestAddress is the number of octets of an address that are kept. It is SMPP's maximum length (section
+// 5.2.8).
 const longestAddress = 21
 
-// parseIncoming reads a text from a handset. It may be one of several parts, which a user data header or the SAR
-// parameters join. A header that is cut short, or that names no part of its parts, makes a text of one part.
+// parseIncoming reads a text from a handset. The text may be one of several parts, joined by a user data header
+// or by the SAR parameters. If the header is truncated or its part number is invalid, the text counts as
+// complete.
 func parseIncoming(d delivered) provider.Incoming {
 	m := provider.Incoming{From: address(d.from), To: address(d.to), Encoding: encodingOf(d.coding), Octets: d.text, Part: 1, Parts: 1}
 	if d.esm&esmUDH != 0 {
@@ -32,7 +34,7 @@ func parseIncoming(d delivered) provider.Incoming {
 	return m
 }
 
-// readHeader reads the user data header before a text and returns the octets behind it.
+// readHeader reads the user data header before a text and returns the octets after the header.
 func readHeader(m *provider.Incoming, text []byte) []byte {
 	if len(text) == 0 || 1+int(text[0]) > len(text) {
 		return text
@@ -51,15 +53,15 @@ func readHeader(m *provider.Incoming, text []byte) []byte {
 	return rest
 }
 
-// join makes m one of several parts.
+// join marks m as one of several parts.
 func join(m *provider.Incoming, reference int, parts, part byte) {
 	if part >= 1 && part <= parts && parts > 1 {
 		m.Reference, m.Parts, m.Part = reference, int(parts), int(part)
 	}
 }
 
-// encodingOf is the encoding of a data_coding: section 5.2.19, and where the four high bits are set the groups of 3GPP
-// TS 23.038. Encodings that no handset in Ghana sends are Binary.
+// encodingOf returns the encoding of a data_coding (section 5.2.19). If any of the four high bits is set, the groups
+// of 3GPP TS 23.038 apply. Encodings that no handset in Ghana sends are Binary.
 func encodingOf(coding byte) smstext.Encoding {
 	switch group := coding >> 4; {
 	case coding == 0:
@@ -76,7 +78,7 @@ func encodingOf(coding byte) smstext.Encoding {
 	return smstext.Binary
 }
 
-// address is an address as it is kept.
+// address returns an address in stored form.
 func address(octets string) string {
 	return strings.TrimSpace(strings.Map(printable, decodeText([]byte(octets[:min(len(octets), longestAddress)]), 0)))
 }

@@ -26,9 +26,9 @@ type link struct {
 	receipt  func(context.Context, provider.Receipt) func() error
 	rate     *bucket
 	incoming func(context.Context, provider.Incoming) func() error
-	storing  chan struct{}           // one token a receipt or text that is being stored
+	storing  chan struct{}           // a token for each receipt or text that is being stored
 	session  atomic.Pointer[session] // nil while there is none, and on a receiver
-	current  atomic.Pointer[session] // every session, for drain
+	current  atomic.Pointer[session] // all sessions, for drain
 	draining atomic.Bool
 
 	mu    sync.Mutex
@@ -47,8 +47,8 @@ func (l *link) note(bound bool, why error) {
 	l.bound, l.why = bound, why
 }
 
-// storedAtOnce is how many receipts and texts of one connection are being stored at once: they are committed in
-// sets. An operator that sends faster waits.
+// storedAtOnce is the maximum number of receipts and texts of one connection that are stored at once, in sets.
+// An operator that sends faster must wait.
 const storedAtOnce = 1_000
 
 func newLink(b Bind, mode BindMode, o Options) *link {
@@ -71,7 +71,7 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 // The pauses between attempts to connect.
 const (
 	firstPause = 100 * time.Millisecond
-	sound      = time.Second // a session that lasted so long resets the pause
+	sound      = time.Second // a session of at least this length resets the pause
 )
 
 // keep binds repeatedly. The pause grows with each failed attempt and each session that ends at once.
@@ -142,10 +142,10 @@ type bucket struct {
 	mu    sync.Mutex
 	full  float64 // segments a second; 0: no limit
 	now   float64 // the current rate
-	// next, slowed and blocked are readings of Elapsed, so that a clock that is set back does not delay texts.
+	// next, slowed and blocked are readings of Elapsed. So a clock that is set back does not delay texts.
 	next    time.Duration
 	slowed  time.Duration
-	blocked time.Duration // no segment is sent before this
+	blocked time.Duration // no segment is sent before this time
 }
 
 // afterThrottle is the pause after the operator answered "throttled" or "queue full".
@@ -160,8 +160,8 @@ func newBucket(c *clock.Clock, rate float64) *bucket {
 
 var errSessionLost = errors.New("smpp: the connection was lost")
 
-// wait waits for one segment's turn. It returns the length of the turn, which back needs. A segment that gives up
-// while it waits returns its turn, so that the segments after a lost connection do not wait for unused turns.
+// wait waits for one segment's turn. It returns the length of the turn, which back needs. A segment that stops
+// waiting gives its turn back. So no segment waits for unused turns after a lost connection.
 func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) (turn time.Duration, err error) {
 	if err := over(ctx, dead); err != nil {
 		return 0, err
@@ -182,7 +182,7 @@ func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) (turn time.Dura
 	return 0, over(ctx, dead)
 }
 
-// over returns the reason why a segment need not wait any more, or nil.
+// over returns the reason why a segment no longer waits, or nil.
 func over(ctx context.Context, dead <-chan struct{}) error {
 	select {
 	case <-dead:

@@ -130,8 +130,8 @@ func indexFold(text, word string) int {
 const longestID = 64
 
 // canonicalID returns an id in the form in which submits and receipts are matched: numbers in decimal, texts in lower
-// case. An id ends at a NUL. Callers must convert octets to text as decodeText does for a receipt. Then ids of both
-// sides are equal, and any id can be stored.
+// case. An id ends at a NUL. Callers must convert octets to text in the same way as decodeText does for a receipt.
+// Only then are the ids of both sides equal, and every id can be stored.
 func canonicalID(id string, form IDForm) string {
 	id, _, _ = strings.Cut(id, "\x00")
 	id = strings.Map(printable, strings.ToLower(strings.TrimSpace(id)))
@@ -148,7 +148,7 @@ func canonicalID(id string, form IDForm) string {
 	if n, ok := new(big.Int).SetString(id, base); ok {
 		return n.String()
 	}
-	return id // not the configured form, but usable if both sides have the same form
+	return id // not in the configured form, but usable if both sides have the same form
 }
 
 // clipID cuts an id to longestID, without splitting a character.

@@ -39,7 +39,7 @@ type session struct {
 	dead   chan struct{} // closed when the session ends
 	stores sync.WaitGroup
 
-	id       string // of the connection, for texts from handsets
+	id       string // id of the connection, for texts from handsets
 	refusals atomic.Int64
 }
 
@@ -221,8 +221,8 @@ func (s *session) request(id uint32) {
 	s.wake()
 }
 
-// maxQueued is the maximum number of octets that wait for a peer that does not read. The window limits our submits.
-// Only maxQueued limits our responses to the peer's requests.
+// maxQueued is the maximum number of octets that wait for a peer that does not read. The window already limits our
+// submits, so maxQueued limits our responses to the peer's requests.
 const maxQueued = 1 << 20
 
 // send queues a unit that has no response. It ends the session of a peer that continues to send requests and reads
@@ -320,7 +320,7 @@ func (s *session) answered(p pdu) {
 	delete(s.waiting, p.sequence)
 	s.mu.Unlock()
 	if sub == nil {
-		return // given up before, with the outcome Unknown, or not ours
+		return // the submit was given up before, with the outcome Unknown, or is not ours
 	}
 	o := submitOutcome(p, s.link.bind)
 	if p.status == statusThrottled || p.status == statusQueueFull {
@@ -331,10 +331,10 @@ func (s *session) answered(p pdu) {
 	s.finish(sub, o)
 }
 
-// delivered stores a receipt and then acknowledges it. Meanwhile the connection handles other units. The receipts of
-// a connection are queued in the order in which they arrived, because the first final one counts. A receipt that
-// could not be stored is answered with a temporary error, so the operator sends it again. A message from a handset is
-// acknowledged and ignored.
+// delivered stores a receipt and then acknowledges it. The connection handles other units while a receipt is stored.
+// The receipts of a connection are queued in the order of their arrival, because the first final receipt counts. If a
+// receipt cannot be stored, the answer is a temporary error, and the operator sends the receipt again. A message from
+// a handset is acknowledged and ignored.
 func (s *session) delivered(ctx context.Context, p pdu) {
 	d := readDelivery(p.body)
 	receipt, kind := parseReceipt(d, s.link.bind, s.link.clock.Now())
@@ -347,14 +347,14 @@ func (s *session) delivered(ctx context.Context, p pdu) {
 		m.Session, m.Sequence, m.At = fmt.Sprintf("%s/%d", s.id, s.refusals.Load()), p.sequence, s.link.clock.Now()
 		s.store(ctx, p, "incoming text", func() func() error { return s.link.incoming(ctx, m) })
 		return
-	case kind == unreadable: // refused, it would come again for ever
+	case kind == unreadable: // a refused text would be sent again for ever
 		s.link.log.WarnContext(ctx, "acknowledged unreadable delivery receipt", "bind", s.link.bind.Name, "octets", len(p.body))
 	}
 	s.send(p.answer(statusOK))
 }
 
-// store queues the content of a unit, and answers the unit when the content is stored. It waits while too much of the
-// connection is being stored.
+// store queues the content of a unit, and answers the unit when the content is stored. It waits while too many units
+// of the connection are being stored.
 func (s *session) store(ctx context.Context, p pdu, what string, queue func() (stored func() error)) {
 	s.link.storing <- struct{}{}
 	stored := queue()

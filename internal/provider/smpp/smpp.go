@@ -4,12 +4,12 @@
 // It is our own code because the session is the core of an SMS gateway. The available libraries cut texts wrongly,
 // lose accepted PDUs when a connection closes, or return "window full" instead of waiting.
 //
-// Three rules shape it. A submit is recorded before it is written, so that no response is unexpected. A submit that
-// was written without a response is Unknown, never failed. SMPP has no idempotency key, so only the caller may decide
-// whether to send again. A receipt is acknowledged after the caller has stored it, so that a crash repeats a receipt
-// instead of losing it.
+// Three rules shape it. A submit is recorded before it is written, so that its response always finds it. A submit
+// that was written without a response is Unknown, never failed. SMPP has no idempotency key, so only the caller may
+// decide whether to send again. A receipt is acknowledged after the caller has stored it. So after a crash the
+// operator sends the receipt again, and it is not lost.
 //
-// Wire facts are from the SMPP 3.4 specification, issue 1.2; section numbers refer to it.
+// Section numbers refer to the SMPP 3.4 specification, issue 1.2.
 package smpp
 
 import (
@@ -115,10 +115,11 @@ type Options struct {
 	Clock *clock.Clock
 	Log   *slog.Logger
 	// Receipt queues a delivery receipt to be stored. It must not wait. The receipts of a connection are passed in
-	// the order in which they arrived. stored waits until the receipt is stored; several receipts are stored at once.
-	// Until stored returns nil, the receipt is not acknowledged, and the operator sends it again.
+	// the order in which they arrived. stored waits until the receipt is stored. Several receipts can be stored at
+	// once. Until stored returns nil, the receipt is not acknowledged, and the operator sends it again.
 	Receipt func(context.Context, provider.Receipt) (stored func() error)
-	// Incoming does the same for a text from a handset. nil: such texts are acknowledged and dropped.
+	// Incoming does the same for a text from a handset. If it is nil, such texts are acknowledged and
+	// dropped.
 	Incoming func(context.Context, provider.Incoming) (stored func() error)
 }
 
@@ -193,11 +194,11 @@ func (c *Client) Stop(ctx context.Context) {
 	c.stop = nil
 }
 
-// drainFor is the time for which Run waits for pending responses when it ends. It must be short: another node can
+// drainFor is how long Run waits for pending responses when it ends. It must be short, because another node can
 // acquire the connections' lease three seconds after this node's lease ends.
 const drainFor = 2 * time.Second
 
-// Run starts the client, and stops it when ctx ends. It is the work of the node that has the connections' lease.
+// Run starts the client, and stops it when ctx ends. Only the node with the connections' lease calls it.
 func (c *Client) Run(ctx context.Context) {
 	beyond := context.WithoutCancel(ctx)
 	c.Start(beyond)
