@@ -13,7 +13,7 @@ import (
 
 // ParsePrefix parses an IPv4 or IPv6 address or a CIDR of an allow-list. An IPv4 address in IPv6 notation
 // (::ffff:10.0.0.0/104) becomes IPv4. Bits after the mask are an error: the author of 10.1.2.3/8 may have meant one
-// host, and would allow sixteen million.
+// host, but the range allows sixteen million addresses.
 func ParsePrefix(text string) (netip.Prefix, error) {
 	text = strings.TrimSpace(text)
 	refuse := func(why string) (netip.Prefix, error) {
@@ -123,8 +123,8 @@ func (a *Access) SetPayoutIPs(tx *db.Tx, tenant string, list []netip.Prefix) (be
 
 // ClientIP returns the address of a request's client. Without trusted proxies it is the peer of the connection.
 // Behind trusted proxies it is the right-most address of X-Forwarded-For that is not a trusted proxy. Each proxy
-// appends its peer, and the client may have written anything before that. For an unreadable entry it returns the zero
-// address, which no list contains.
+// appends the address of its peer, and the client may have sent any text before that. For an unreadable entry it
+// returns the zero address, which no list contains.
 func ClientIP(remote string, forwardedFor []string, trusted []netip.Prefix) netip.Addr {
 	seen := parseHop(remote)
 	hops := strings.Split(strings.Join(forwardedFor, ","), ",")

@@ -121,7 +121,8 @@ func checksum(text string) string {
 	return encode(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(text)))), checksumLength)
 }
 
-// newKey returns the text of a key. Call it before the transaction that stores the key, because that may run twice.
+// newKey returns the text of a key. Call it before the transaction that stores the key, because the transaction may
+// run twice.
 func newKey(live bool, secret []byte) string {
 	if secret == nil {
 		secret = make([]byte, secretBytes)
@@ -336,7 +337,8 @@ func (a *Access) Keys(ctx context.Context, tenant string) ([]Key, error) {
 
 const expiringKeys = `SELECT ` + keyColumns + ` FROM api_keys WHERE revoked_at = 0 AND expires_at > $1 AND expires_at < $2 AND replaced_by = '' ORDER BY expires_at, id LIMIT $3`
 
-// Expiring lists at most most active keys of all tenants that expire within a time and have no successor.
+// Expiring lists the active keys of all tenants that expire within a time and have no successor. most is the
+// maximum number of keys.
 func (a *Access) Expiring(ctx context.Context, within time.Duration, most int) (keys []Key, err error) {
 	now := a.clock.Now()
 	err = a.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {

@@ -4,7 +4,7 @@ package alerts
 
 import "fmt"
 
-// Severity is how soon somebody must act on an alert.
+// Severity tells how soon an operator must act on an alert.
 type Severity string
 
 // The severities.

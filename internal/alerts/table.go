@@ -18,7 +18,7 @@ func (a Alert) says(when, summary, runbook string) Alert {
 	return a
 }
 
-// playing replaces the series of an alert that needs labels of its own.
+// playing replaces the series of an alert that needs special labels.
 func (a Alert) playing(fires, quiet []string) Alert { a.Fires, a.Quiet = fires, quiet; return a }
 
 // nodes are alerts on lost nodes. A lost node has no values of its metrics, so no other alert on it fires.
@@ -79,10 +79,12 @@ func people() []Alert {
 }
 
 const (
-	// held is the money in an account at a provider. Unassigned money at that provider may be in any of its accounts.
+	// held is the expression for the money in an account at a provider. Unassigned money at that provider may be in
+	// any of its accounts.
 	held = `min by (provider, account, mode) (makola_provider_float_ghs{mode="live",account!="unassigned"})` +
 		` + on (provider, mode) group_left () min by (provider, mode) (makola_provider_float_ghs{mode="live",account="unassigned"})`
-	// spent is the part of the amounts of payments that leaves floats: transfers between wallets have no provider.
+	// spent selects the payments whose amounts leave floats. It excludes transfers between wallets, which have no
+	// provider.
 	spent = `makola_payment_amount_ghs_total{mode="live",product!="collection",provider!=""}`
 )
 

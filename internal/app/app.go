@@ -8,19 +8,27 @@
 //
 // Files:
 //
-//	running.go the parts of a running Makola, and its stop build.go construction of the parts rails.go, sms.go,
-//	sms_rail.go, texts.go the payment providers and the SMS rails, test and live; texts over HTTP secret.go, ring.go
-//	the master keys serve.go, listen.go the listeners: the interface, metrics; one listener backlog_*.go connections
-//	that wait to be accepted clients.go, local_origin.go the number of connections; pages of other sites are kept
-//	from loopback answers.go, turns.go limits of unread answers; rotation of work for unknown connections
-//	unidentified.go limits of unknown connections certificate.go TLS files that change on disk descriptors_*.go the
-//	number of files that this process may open bounded_log.go a limit of lines that clients can cause access_log.go
-//	a line for each answered request, if enabled metrics.go, meters.go every metric; those that requests change
-//	newest_row.go the newest stored time, for comparison with the machine's clock people.go the dependencies of the
-//	console, and its first link demo.go development: an account with money simulator.go, simulated.go the simulator:
-//	how it starts; its addresses for clients banner.go, ready.go the output of a start, for people and for programs
-//	notices.go, conditions.go what notices contain of change requests; the conditions that are watched notify.go
-//	messages to systemd
+//	running.go                     the parts of a running Makola, and its stop
+//	build.go                       construction of the parts
+//	rails.go, sms.go, sms_rail.go, texts.go  the payment providers and the SMS rails, test and live; texts over HTTP
+//	secret.go, ring.go             the master keys
+//	serve.go, listen.go            the listeners: the interface, metrics; one listener
+//	backlog_*.go                   connections that wait to be accepted
+//	clients.go, local_origin.go    the number of connections; pages of other sites are kept from loopback
+//	answers.go, turns.go           limits of unread answers; rotation of work for unknown connections
+//	unidentified.go                limits of unknown connections
+//	certificate.go                 TLS files that change on disk
+//	descriptors_*.go               the number of files that this process may open
+//	bounded_log.go                 a limit of lines that clients can cause
+//	access_log.go                  a line for each answered request, if enabled
+//	metrics.go, meters.go          every metric; those that requests change
+//	newest_row.go                  the newest stored time, for comparison with the machine's clock
+//	people.go                      the dependencies of the console, and its first link
+//	demo.go                        development: an account with money
+//	simulator.go, simulated.go     the simulator: how it starts; its addresses for clients
+//	banner.go, ready.go            the output of a start, for people and for programs
+//	notices.go, conditions.go      the content of notices about change requests; the conditions that are watched
+//	notify.go                      messages to systemd
 package app
 
 import (

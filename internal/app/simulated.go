@@ -67,7 +67,7 @@ const lookForSMSC = 2 * time.Second
 // simWindow is the maximum number of unanswered segments at the simulator, which has no latency.
 const simWindow = 100
 
-// binds requests the account address of the simulator's message centre.
+// binds requests the account of the simulator's message centre.
 func (s *simulator) binds(ctx context.Context) ([]smpp.Bind, error) {
 	account, err := s.account(ctx)
 	if err != nil {

@@ -63,7 +63,7 @@ func (l *Log) Followed(written func(*db.Tx, Entry)) *Log {
 type Entry struct {
 	ID      string // Write sets it if it is empty
 	At      time.Time
-	Actor   string // who, as it is read: an e-mail address, "cli:ama" for the command line, or BreakGlass and a user
+	Actor   string // the person for readers: an e-mail address, "cli:ama" for the command line, or BreakGlass and a user
 	Person  string // id of the person; empty for a command that names no person
 	Origin  string // an address, or the machine of a command
 	Action  string // what, in one stable word: "tenant.set"

@@ -87,7 +87,8 @@ func head(tx *db.Tx) (h Head, err error) {
 // same number, and one transaction fails as a whole.
 func (l *Log) Link(ctx context.Context) (linked int, err error) { return l.linkAll(ctx, false) }
 
-// linkAll is Link. keyed is set once the chain was seen with its key. Nothing is then linked without a key.
+// linkAll is Link. keyed is set when linkAll has once seen the chain with its key. From then on it links
+// nothing without a key.
 func (l *Log) linkAll(ctx context.Context, keyed bool) (linked int, err error) {
 	for {
 		n, err := l.linkSome(ctx, keyed)
@@ -172,7 +173,8 @@ func insertLinks(tx *db.Tx, k *chainKey, links []link) {
 	}
 }
 
-// unlinked returns how many entries wait for a link, at most one. It only reads, because most calls find none.
+// unlinked returns 1 if an entry waits for a link, and otherwise 0. It only reads, because most calls find no
+// entry.
 func (l *Log) unlinked(ctx context.Context) (found int, err error) {
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		found = 0

@@ -65,7 +65,7 @@ func unnumbered(text string) string {
 }
 
 // ErrNoFolder is returned if no folder was configured and the default folder does not exist. A program with
-// PostgreSQL does not create a folder in the current directory by itself.
+// PostgreSQL never creates a folder in the current directory.
 var ErrNoFolder = errors.New("there is no data folder here")
 
 // Add appends a committed change. It only reports a failure to Failed, because the change is committed.

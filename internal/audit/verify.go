@@ -43,9 +43,9 @@ type Fault struct {
 type Verified struct {
 	At       time.Time
 	Links    int64
-	Unlinked int64 // committed entries without a link: those of the last second, or of a time without a server
-	// Late counts entries that are more than an hour older than their link. They date from a time without a server or
-	// from before the chain began, or were written later with an earlier time.
+	Unlinked int64 // committed entries without a link, written in the last second or while no server ran
+	// Late counts entries that are more than an hour older than their link. Such entries were written while no server
+	// ran, or before the chain began, or later with an earlier time.
 	Late       int64
 	Unchecked  int64 // keyed links that cannot be checked without the master key
 	Keyed      int64 // number of the first keyed link; 0: there is none

@@ -1,11 +1,12 @@
-// Package backup makes copies of the database, and databases of copies. A backup is two files in one folder: the dump
-// (a SQLite file, or pg_dump's custom format; encrypted with age if a public key is given) and its manifest,
-// NAME.json, with schema, rows of each table, balances of the ledger, and SHA-256. Both are written elsewhere and get
-// their names when they are complete, the manifest last. So a manifest proves a backup.
+// Package backup makes backups of the database, and restores databases from them. A backup is two files in one
+// folder. The dump is a SQLite file, or has pg_dump's custom format. It is encrypted with age if a public key is
+// given. The manifest, NAME.json, has the schema, the rows of each table, the balances of the ledger, and the dump's
+// SHA-256. Both files are written under temporary names and renamed when they are complete, the manifest last. So a
+// manifest proves that its backup is complete.
 //
-// A restore ends in a database with a row in the table restores. The row is there before anybody can open the
-// database: on SQLite the file gets its name afterwards, on PostgreSQL everything is one transaction. LastRestore
-// reads it. A restore never touches a database that a server uses or that has tables.
+// A restore ends in a database with a row in the table restores. The row exists before anybody can open the
+// database. On SQLite the file gets its name after the row was written, and on PostgreSQL everything is one
+// transaction. LastRestore reads it. A restore never touches a database that a server uses or that has tables.
 //
 // Files: backup.go (a backup, found and opened), manifest.go (its contents), create.go, verify.go, restore.go (the three
 // verbs), marks.go (the rows of the last backup and restore), files.go (names given to complete files), tools.go (pg_dump
@@ -36,7 +37,7 @@ import (
 type Backup struct {
 	Manifest
 	Path    string // path of the dump
-	Problem string // why the backup is unusable, in a list; empty if it looks complete
+	Problem string // in a list: why the backup is unusable; empty if it looks complete
 }
 
 // Progress receives the progress of a step, in bytes, repeatedly. A total of 0 is unknown.

@@ -24,7 +24,7 @@ type Cache[K comparable, V any] struct {
 	entries map[K]*entry[V]
 }
 
-// An entry is a load under way until done is closed, and its result after that.
+// An entry is a running load until done is closed. After that it is the result of the load.
 type entry[V any] struct {
 	from  moment // when the load began
 	done  chan struct{}
@@ -88,7 +88,7 @@ func (c *Cache[K, V]) old(e *entry[V], now moment) bool {
 func (c *Cache[K, V]) fill(ctx context.Context, k K, e *entry[V]) {
 	func() {
 		defer func() {
-			if p := recover(); p != nil { // no caller above this goroutine would catch it
+			if p := recover(); p != nil { // no caller of this goroutine would recover the panic
 				e.err = fmt.Errorf("cache: panic: %v\n%s", p, debug.Stack())
 			}
 		}()
@@ -104,8 +104,8 @@ func (c *Cache[K, V]) fill(ctx context.Context, k K, e *entry[V]) {
 	close(e.done)
 }
 
-// Forget drops the value of k. The next Get loads it. A load under way serves only the callers that already wait for
-// it.
+// Forget drops the value of k, and the next Get loads it. A running load serves only the callers that already wait
+// for it.
 func (c *Cache[K, V]) Forget(k K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

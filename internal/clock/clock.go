@@ -1,7 +1,7 @@
 // Package clock is the one source of time. Everything that needs the time or waits for it gets a *Clock when it is
-// made. So a simulated Makola can be moved forward by hours at once, and tests never sleep. There is one concrete
-// type. A real clock is the machine's time plus an offset that Advance changes, as the simulator's control endpoint
-// does. A manual clock stands still until Advance moves it.
+// made. So a simulated Makola can be moved forward by hours at once, and tests never sleep. There is one type. A
+// real clock is the machine's time plus an offset that Advance changes, as the simulator's control endpoint does. A
+// manual clock stands still until Advance moves it.
 package clock
 
 import (
@@ -17,7 +17,7 @@ type Clock struct {
 	manual bool
 	at     time.Time     // manual: the time
 	made   time.Time     // real: when the clock was made
-	offset time.Duration // what Advance has added
+	offset time.Duration // sum of the durations that Advance has added
 	timers timers
 	steps  steps
 }
@@ -44,8 +44,8 @@ func (c *Clock) Reading() (now time.Time, passed time.Duration) {
 	return c.readLocked()
 }
 
-// Elapsed returns how much time has passed since the clock was made. Pauses and limits that live in memory are kept by it:
-// whoever sets the machine's clock makes them neither longer nor shorter.
+// Elapsed returns how much time has passed since the clock was made. Pauses and limits in memory use it, so that setting
+// the machine's clock makes them neither longer nor shorter.
 func (c *Clock) Elapsed() time.Duration {
 	_, passed := c.Reading()
 	return passed
@@ -140,8 +140,8 @@ func (c *Clock) TimerAt(due time.Time) *Timer {
 	return c.timerLocked(now, due.Sub(now))
 }
 
-// TimerPassed gives a timer that fires once Elapsed has reached a length. It fires when it should also where the clock is
-// advanced between the reading and this call.
+// TimerPassed returns a timer that fires when Elapsed has reached a value. It is also right if the clock is advanced
+// between the reading of Elapsed and this call.
 func (c *Clock) TimerPassed(at time.Duration) *Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +149,7 @@ func (c *Clock) TimerPassed(at time.Duration) *Timer {
 	return c.timerLocked(c.exactLocked(), at-passed)
 }
 
-// timerLocked runs under the lock.
+// timerLocked sets a timer. The caller has the lock.
 func (c *Clock) timerLocked(now time.Time, d time.Duration) *Timer {
 	done := make(chan struct{})
 	t := &Timer{C: done, c: done, clock: c, due: now.Add(d), index: -1}
@@ -164,8 +164,7 @@ func (c *Clock) timerLocked(now time.Time, d time.Duration) *Timer {
 	return t
 }
 
-// ring is called by the machine's timer, which may have been set before
-// Advance or Stop got there first.
+// ring is called by the machine's timer. Advance or Stop may have handled the timer before.
 func (t *Timer) ring() {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
@@ -196,7 +195,7 @@ func (t *Timer) Stop() bool {
 	return true
 }
 
-// Sleep waits for d or until ctx is done, whose error it then returns.
+// Sleep waits for d. If ctx ends first, it returns the error of ctx.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return c.Timer(d).wait(ctx)
 }
@@ -260,7 +259,7 @@ func (h *timers) Pop() any {
 	return t
 }
 
-// Skew is how far apart the clocks of two nodes may be.
+// Skew is the maximum difference between the clocks of two nodes.
 const Skew = time.Minute
 
 // Day is the UTC day of a moment, in days since 1970.

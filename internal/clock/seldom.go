@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Seldom lets the first of many alike through, and after that one in each
-// interval: an outage is a line of the log a minute. The zero value lets one
-// through a minute.
+// Seldom limits repeated events, such as log lines about an outage. It allows the first event, and then one
+// event in each interval. The interval of the zero value is a minute.
 type Seldom struct {
 	mu   sync.Mutex
 	last time.Time
 	held int
 }
 
-// seldomTime is the interval.
+// seldomTime is the interval of the zero value.
 const seldomTime = time.Minute
 
-// May reports whether this call may proceed, and returns how many were stopped since the last one that could.
+// May reports whether this event is allowed, and returns the number of events that were suppressed since the
+// last allowed one.
 func (s *Seldom) May(now time.Time) (missed int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// StepLeast is the smallest difference between the wall clock and the time that has passed that counts as a step. A machine
-// that slept shows the same difference.
+// StepLeast is the smallest step of a clock: a difference between the change of the wall clock and the elapsed time. A
+// machine that slept shows the same difference.
 const StepLeast = 30 * time.Second
 
 // anchorFor is how long a reading is compared with later ones. A clock that is slewed drifts by less than a step in it.
 const anchorFor = time.Minute
 
-// mostSteps is how many steps are kept until Steps takes them.
+// mostSteps is the maximum number of steps that are kept until Steps returns them.
 const mostSteps = 100
 
 // A Step is a moment at which the wall clock was set.
@@ -23,11 +23,11 @@ type Step struct {
 
 // steps compares each reading of the clock with an earlier one.
 type steps struct {
-	wall   time.Time // of the earlier reading; zero: there is none
+	wall   time.Time // the earlier reading; zero: none
 	passed time.Duration
-	last   time.Time // the At of the last step; zero: none is known
-	seen   []Step    // that Steps has not taken yet
-	own    []Step    // of this machine, the newest ones; for Passed
+	last   time.Time // time of the last step; zero: unknown
+	seen   []Step    // steps that Steps has not returned yet
+	own    []Step    // newest steps of this machine, for Passed
 }
 
 func (s *steps) look(now time.Time, passed time.Duration) {
@@ -57,7 +57,7 @@ func (s *steps) keep(step Step) {
 	}
 }
 
-// Steps takes the steps that were seen since it was last called.
+// Steps returns the steps since its last call.
 func (c *Clock) Steps() (seen []Step) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +82,8 @@ func (c *Clock) RecallOwn(step Step) {
 	c.steps.keep(step)
 }
 
-// Passed returns how much time has passed since a moment of the wall clock, without what this machine's clock was set forward
-// since. At the least it is the time since the last step: the clock may have been set forward to the right time.
+// Passed returns the time since a moment of the wall clock, without later forward steps of this machine's clock. The result
+// is at least the time since the last step, because the step may have corrected the clock.
 func (c *Clock) Passed(since time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,8 +97,8 @@ func (c *Clock) Passed(since time.Time) time.Duration {
 	return max(now.Sub(since)-max(0, forward), now.Sub(from))
 }
 
-// Age returns the least time that has passed since a moment of the wall clock. If the clock was set since then, only
-// the time since that step counts. So a clock that is set forward does not end anything early.
+// Age returns the minimum time that has passed since a moment of the wall clock. If the clock was set after that
+// moment, only the time since that step counts. So setting a clock forward does not end anything early.
 func (c *Clock) Age(of time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +109,8 @@ func (c *Clock) Age(of time.Time) time.Duration {
 	return now.Sub(of)
 }
 
-// Ago returns the moment before which everything has at least this Age. It is the zero time while the clock was set more
-// recently than that: nothing from before the step has the age.
+// Ago returns the moment before which everything has at least this Age. If the clock was set more recently than that, it
+// returns the zero time, because nothing from before the step has the age.
 func (c *Clock) Ago(age time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

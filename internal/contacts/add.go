@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// MaxBulk is the most contacts that one call adds.
+// MaxBulk is the maximum number of contacts that one call adds.
 const MaxBulk = 20_000
 
 // NewContact is a requested contact. Its number is not yet parsed.
@@ -38,7 +38,7 @@ type BadContact struct {
 // Added is the result of adding a list of contacts.
 type Added struct {
 	New        int
-	Duplicates int // numbers that the group, or the list before them, had already
+	Duplicates int // numbers that the group, or an earlier row of the list, had already
 	Bad        []BadContact
 }
 
@@ -79,7 +79,7 @@ var contactColumns = []db.Column[Contact]{
 }
 
 const (
-	// knownNumbers searches each number separately, for the reason given at findOptOuts.
+	// knownNumbers searches each number separately, for the same reason as findOptOuts.
 	knownNumbers = `SELECT value FROM texts($3)
 	WHERE value = (SELECT c.msisdn FROM contacts c WHERE c.tenant = $1 AND c.group_id = $2 AND c.msisdn = value)`
 	growGroup     = `UPDATE contact_groups SET contacts = contacts + $3 WHERE tenant = $1 AND id = $2`
@@ -87,9 +87,9 @@ const (
 )
 
 // AddContacts adds a list to a group, in transactions of 1,000 rows. Other transactions can run between them, and
-// rows added before an error stay. Bad rows are reported and left out. Existing numbers are counted. Neither stops
-// the rest, but a list with only bad rows is Invalid. replayed means that the caller's Idempotency-Key added the list
-// before.
+// rows added before an error stay. Bad rows are reported and left out. Existing numbers are counted. Both leave the
+// other rows unaffected, but a list with only bad rows is Invalid. replayed means that the caller's Idempotency-Key
+// added the list before.
 func (s *Store) AddContacts(ctx context.Context, caller idempotency.Caller, group string, list []NewContact) (added Added, replayed bool, err error) {
 	if len(list) > MaxBulk {
 		return Added{}, false, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
@@ -104,7 +104,7 @@ func (s *Store) AddContacts(ctx context.Context, caller idempotency.Caller, grou
 			return added, replayed, err
 		}
 	}
-	var before Added // by the sets before the last; the key is kept with the last
+	var before Added // result of the sets before the last one; the last set stores the key
 	first := 0
 	for ; len(list)-first > atOnce; first += atOnce {
 		set, err := s.addSet(ctx, caller.Tenant, group, list[first:first+atOnce], quotas.Contacts)

@@ -2,8 +2,8 @@
 // of campaigns. Contacts come one at a time, in lists and from files. A number is in a group once, and a bad row
 // never stops the rest. A quota limits a tenant's contacts.
 //
-// Long changes are made in transactions of 1,000 rows, so that others go between them. A list or a file is added set
-// by set. A deleted group disappears at once and is emptied set by set.
+// Long changes are made in transactions of 1,000 rows, so that other transactions can run between them. A list or a
+// file is added set by set. A deleted group disappears at once and is emptied set by set.
 //
 // Files: contacts.go (the store; one contact), add.go (one, or a list), import.go (a file), groups.go, delete.go (a group
 // and its contacts), numbers.go (the numbers of a send), optout.go (numbers that opted out), erasure.go (a person's
@@ -30,13 +30,13 @@ import (
 )
 
 const (
-	// MaxContacts is the most contacts of one group.
+	// MaxContacts is the maximum number of contacts of one group.
 	MaxContacts = 100_000
-	// MaxEmail is the most characters of an email address.
+	// MaxEmail is the maximum length of an e-mail address in characters.
 	MaxEmail       = 254
 	maxPersonName  = 100 // characters; a longer name is cut
 	maxContactPage = 100
-	// atOnce is the most rows of a statement and of a transaction.
+	// atOnce is the maximum number of rows of a statement and of a transaction.
 	atOnce = 1_000
 
 	// freshness is the greatest age of cached data, and cached the number of tenants that a node caches.
@@ -130,8 +130,8 @@ func (s *Store) Contacts(ctx context.Context, tenant, group string, page, size i
 const selectContact = `SELECT ` + contactFields + ` FROM contacts WHERE id = $1
 	AND NOT EXISTS (SELECT 1 FROM contact_groups g WHERE g.tenant = contacts.tenant AND g.id = contacts.group_id AND g.deleted_at <> 0)`
 
-// lockContact reads a contact of the tenant and lets no other transaction change it until the end of tx. A contact of
-// another tenant is Forbidden; an unknown one, and one of a deleted group, is NotFound.
+// lockContact reads a contact of the tenant and locks it until the end of tx. A contact of another tenant is
+// Forbidden; an unknown one, and one of a deleted group, is NotFound.
 func lockContact(tx *db.Tx, tenant, id string) (Contact, error) {
 	var c Contact
 	if err := tx.Query(selectContact+tx.ForUpdate(), []any{id}, c.scan); err != nil {

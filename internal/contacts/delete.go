@@ -28,7 +28,7 @@ func (s *Store) DeleteGroup(ctx context.Context, tenant, id string) error {
 		return nil
 	})
 	if err == nil {
-		_ = s.empty(ctx, tenant, id) // Sweep goes on, and reports an error that stays
+		_ = s.empty(ctx, tenant, id) // Sweep continues later, and reports a lasting error
 	}
 	return err
 }
@@ -56,7 +56,7 @@ func (s *Store) empty(ctx context.Context, tenant, id string) error {
 const (
 	// SweepEvery is the pause between two sweeps.
 	SweepEvery = 10 * time.Minute
-	// groupsAtOnce is the most groups of one sweep.
+	// groupsAtOnce is the maximum number of groups of one sweep.
 	groupsAtOnce = 100
 )
 

@@ -12,7 +12,8 @@ const contactsAfter = `SELECT id, msisdn FROM contacts WHERE id > $1 ORDER BY id
 // erasureWindow is how many contacts one statement reads while it searches all tenants for a number.
 const erasureWindow = 5_000
 
-// OfNumber gives each contact with a number, of all tenants. It reads them all, in bounded parts.
+// OfNumber calls each for every contact with a number, of all tenants. It reads all contacts, a limited
+// number at a time.
 func (s *Store) OfNumber(ctx context.Context, number msisdn.MSISDN, each func(Contact) error) error {
 	return db.WalkNaming(ctx, s.db, contactsAfter, erasureWindow, number.International(), func(ids []string) error {
 		for _, id := range ids {

@@ -59,9 +59,9 @@ func (s *Store) AddGroup(ctx context.Context, caller idempotency.Caller, name, i
 	})
 }
 
-// CreateGroup makes an empty group in tx, where the caller also writes the audit entry. An operator migrates a
-// customer's group with it, and keeps the id (a UUID) that the customer's programs have in their configuration. A
-// used id is a Duplicate.
+// CreateGroup makes an empty group in tx, where the caller also writes the audit entry. An operator uses it to
+// move a customer's group here, with the id (a UUID) that the customer's programs use. An existing id is a
+// Duplicate.
 func (s *Store) CreateGroup(tx *db.Tx, tenant, id, name string) (Group, error) {
 	given, err := uuid.Parse(id)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Store) Groups(ctx context.Context, tenant string) ([]Group, error) {
 
 const selectGroup = `SELECT ` + groupColumns + ` FROM contact_groups WHERE id = $1 AND deleted_at = 0`
 
-// lockGroup reads a group of the tenant and lets no other transaction change it until the end of tx.
+// lockGroup reads a group of the tenant and locks it until the end of tx.
 func lockGroup(tx *db.Tx, tenant, id string) (Group, error) {
 	return ownGroup(tx, selectGroup+tx.ForUpdate(), tenant, id)
 }

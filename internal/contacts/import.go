@@ -17,7 +17,7 @@ import (
 type Imported struct {
 	Rows       int // read so far, the heading not counted
 	Added      int
-	Duplicates int          // numbers that the group, or the file before them, had already
+	Duplicates int          // numbers that the group, or an earlier row of the file, had already
 	Bad        []BadContact // Row is the line in the file, or the row in the sheet
 }
 
@@ -94,7 +94,7 @@ func (s *Store) ImportNew(ctx context.Context, tenant, name string, rows *sheet.
 		return Group{}, Imported{}, err
 	}
 	done, err := s.Import(ctx, tenant, g.ID, rows, progress)
-	if err != nil { // also when the caller gave up
+	if err != nil { // even if the caller has given up
 		err = errors.Join(err, s.DeleteGroup(context.WithoutCancel(ctx), tenant, g.ID))
 	}
 	return g, done, err

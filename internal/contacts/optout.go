@@ -10,14 +10,14 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// maxReason is the most characters of the reason of an opt-out; a longer one is cut.
+// maxReason is the maximum length of the reason of an opt-out, in characters. A longer reason is cut.
 const maxReason = 500
 
 // OptOut is a number to which the tenant may send no campaign.
 type OptOut struct {
 	MSISDN    msisdn.MSISDN
 	Reason    string
-	ByText    bool // its owner sent STOP
+	ByText    bool // the owner of the number sent STOP
 	CreatedAt time.Time
 }
 

@@ -20,7 +20,7 @@ type cell struct {
 	status     book.Status
 }
 
-// A sum counts payments. Amounts are in pesewas.
+// A sum has the number of payments and their amounts in pesewas.
 type sum struct{ n, amount, charges int64 }
 
 // cells are the differences of one table.
@@ -36,13 +36,13 @@ func (c cells) add(k cell, s sum) {
 	c[k] = has
 }
 
-// A difference is the change that one pass makes.
+// A difference has the changes of one pass.
 type difference struct {
 	hours, days cells
 	lists       map[list]int64      // the last counted payment
-	gone        map[payment]bool    // from the open payments, as counted
+	gone        map[payment]bool    // removed from the open payments, with the counted values
 	opened      map[payment]bool    // to the open payments
-	unpaid      map[unpaidKey]int64 // bits added, or taken away
+	unpaid      map[unpaidKey]int64 // bits that are set or cleared
 	since       time.Time           // the first hour that is kept
 }
 
@@ -53,7 +53,7 @@ func newDifference(now time.Time) *difference {
 // firstHour returns the first hour whose figures are kept.
 func firstHour(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour).Add(-KeepHours) }
 
-// count adds a payment n times: 1, or -1 to take it away.
+// count adds a payment if n is 1, and removes it if n is -1.
 func (d *difference) count(p payment, n int64) {
 	s := sum{n, n * p.amount, n * p.charges}
 	for _, tenant := range []string{p.tenant, allTenants} {
@@ -78,7 +78,7 @@ func (d *difference) begins(p payment) {
 	}
 }
 
-// changes counts a payment with another status or rail.
+// changes counts a payment whose status or rail has changed.
 func (d *difference) changes(c change) {
 	now := c.now()
 	d.count(c.was, -1)
@@ -143,8 +143,8 @@ var listColumns = []db.Column[listRow]{
 	{Name: "seq", Int: func(r listRow) int64 { return r.seq }},
 }
 
-// A row is inserted with zero and changed afterwards, because a row may never hold a negative difference, not even
-// one that ON CONFLICT drops.
+// A row is inserted with zero and changed afterwards. A constraint forbids negative values, even in a row that ON
+// CONFLICT drops.
 const (
 	hoursTouch = `INSERT INTO figures_hours (tenant, at, mode, kind, status, rail, n, amount, charges)
 SELECT r.tenant, r.at, r.mode, r.kind, r.status, r.rail, 0, 0, 0 FROM rows($1) AS r WHERE true ON CONFLICT (tenant, at, mode, kind, status, rail) DO NOTHING`

@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// lateOverlap is how far before the last pass a pass searches for late payments. A settlement has the time of its
-// decision, and its commit comes later.
+// lateOverlap is the time before the last pass from which a pass searches for late payments. The time in a
+// settlement is earlier than its commit.
 const lateOverlap = time.Hour
 
 const (

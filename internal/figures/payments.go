@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// A list is the payments of one account and kind, which are numbered.
+// A list has the numbered payments of one account and kind.
 type list struct {
 	tenant string
 	kind   book.Kind
@@ -46,12 +46,12 @@ WHERE e.total > COALESCE(l.seq, 0) ORDER BY e.tenant, e.kind LIMIT $1`
 	// The next payments of a list.
 	nextOfList = `SELECT ` + countedColumns + ` FROM payments WHERE tenant = $1 AND kind = $2 AND seq > $3 ORDER BY seq LIMIT $4`
 
-	// The counted open payments that have changed: as counted, and the new status and rail.
+	// The counted open payments that have changed, with the counted and the new status and rail.
 	changedOpen = `SELECT o.tenant, o.kind, o.seq, o.mode, o.status, o.rail, o.amount, o.charges, o.created_at, p.status, p.rail
 FROM figures_open AS o CROSS JOIN payments AS p
 WHERE ` + ofOpen + ` AND (p.status <> o.status OR p.rail <> o.rail) LIMIT $1`
 
-	// The collections that were paid late since a time, the first first.
+	// The collections that were paid late since a time, earliest first.
 	paidLate = `SELECT c.at, p.tenant, p.kind, p.seq, p.mode, p.status, p.rail, p.amount, p.charges, p.created_at
 FROM (SELECT payment, at FROM payment_contradictions WHERE at >= $1 AND event = 'paid_late' ORDER BY at LIMIT $2) AS c
 JOIN payments AS p ON p.id = c.payment ORDER BY c.at`
@@ -107,7 +107,7 @@ func readNew(tx *db.Tx, most int) (found []payment, rest bool, err error) {
 	return found, rest, nil
 }
 
-// A change is a counted payment with its status and rail of now.
+// A change is a counted payment with its current status and rail.
 type change struct {
 	was    payment
 	status book.Status

@@ -33,7 +33,8 @@ const (
 	daysOf  = `SELECT at, kind, status, rail, n, amount, charges FROM figures_days WHERE tenant = $1 AND mode = $2 AND at >= $3 AND at < $4 AND n > 0 ORDER BY at`
 )
 
-// Hours returns the figures of the hours that begin in a span, in their order. Hours older than KeepHours have none.
+// Hours returns the figures of the hours that begin in a span, in order. For hours older than KeepHours there are no
+// figures.
 func (f *Figures) Hours(ctx context.Context, s Span) ([]Figure, error) {
 	return f.read(ctx, hoursOf, s)
 }
@@ -73,7 +74,7 @@ type Age struct {
 const openByAge = `SELECT CASE WHEN created_at > $2 THEN 0 WHEN created_at > $3 THEN 1 WHEN created_at > $4 THEN 2 WHEN created_at > $5 THEN 3 ELSE 4 END,
 count(*), CAST(sum(amount) AS BIGINT) FROM figures_open WHERE mode = $1 GROUP BY 1`
 
-// Open counts the payments without a final status by their age: one more group than Ages.
+// Open counts the payments without a final status by their age. The result has one group more than Ages.
 func (f *Figures) Open(ctx context.Context, mode string) (groups []Age, err error) {
 	args := []any{mode}
 	for _, age := range Ages {
@@ -98,7 +99,7 @@ type Total struct {
 	Amount  money.Pesewas // of all of them
 	Success int64         // that succeeded
 	Paid    money.Pesewas // their amount
-	Ended   int64         // with a final status
+	Ended   int64         // payments with a final status
 }
 
 // Add adds a figure.
@@ -114,7 +115,8 @@ func (t *Total) Add(one Figure) {
 	}
 }
 
-// Rate returns the share of successes among the payments with a final status, in tenths of a percent. known is false without any.
+// Rate returns the share of successes among the payments with a final status, in tenths of a percent. known
+// is false without any.
 func (t Total) Rate() (tenths int64, known bool) {
 	if t.Ended == 0 {
 		return 0, false
@@ -125,8 +127,8 @@ func (t Total) Rate() (tenths int64, known bool) {
 // A Held sums up open payments of an account.
 type Held struct {
 	Kind    book.Kind
-	Awaits  bool // they await the approval of the account's people
-	Unknown bool // their outcome is unknown
+	Awaits  bool // payments that await approval by the account's people
+	Unknown bool // payments with an unknown outcome
 	N       int64
 	Amount  money.Pesewas // with charges
 }

@@ -1,8 +1,8 @@
 // Package groupcommit commits requests in groups. While a Committer runs one batch, new requests wait for the next
 // batch. A single request runs at once; there is no timer that delays it. A batch that fails runs again. If it fails
-// again, it is halved until the request that causes the failure is alone and gets its error. Requests with the key of
-// that request (its tenant) then run alone for a while. Group commits only save time. Correctness must not depend on
-// them: each request must be correct when it runs alone.
+// again, it is halved until the failing request runs alone and gets its error. Requests with the key of that request
+// (its tenant) then run alone for a while. Group commits only save time. Correctness must not depend on them: each
+// request must be correct when it runs alone.
 package groupcommit
 
 import (
@@ -44,7 +44,7 @@ const (
 	aloneFor = 8
 	// alonesKept is the maximum number of keys whose requests run alone.
 	alonesKept = 1024
-	// bulkTurn is the number of batches of which one is of bulk work while others wait.
+	// bulkTurn: one of this number of batches is bulk work while other requests wait.
 	bulkTurn = 8
 )
 
@@ -59,7 +59,7 @@ type Committer[Req, Res any] struct {
 	closed  bool
 	idle    chan struct{} // closed when a closed Committer has no requests left
 	alone   map[string]int
-	turns   int // batches of others since the last one of bulk work that waited
+	turns   int // batches of other work since the last batch of bulk work
 }
 
 type request[Req, Res any] struct {
@@ -98,8 +98,8 @@ func (l *Committer[Req, Res]) Do(ctx context.Context, key string, rows int, r Re
 	return l.Queue(ctx, key, rows, r)()
 }
 
-// DoBulk is Do for bulk work, which no client waits for. It runs in batches of its own, of at most MaxBulkRows rows. While
-// other requests wait, one batch of eight is bulk work.
+// DoBulk is Do for bulk work, which no client waits for. It runs in separate batches of at most MaxBulkRows rows. While
+// other requests wait, one of eight batches is bulk work.
 func (l *Committer[Req, Res]) DoBulk(ctx context.Context, key string, rows int, r Req) (Res, error) {
 	return l.queueAs(ctx, true, key, rows, r)()
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// box is printed before an item of a checklist.
+// box is the sign before an item of a checklist.
 const box = `<span class="box" aria-hidden="true"></span> `
 
-// checklists renders the boxes of checklists as signs. Inputs that nobody can change have no names for a screen reader.
+// checklists renders the boxes of checklists as signs. Disabled inputs would have no names for a screen reader.
 type checklists struct{}
 
 // RegisterFuncs registers the renderer of boxes.

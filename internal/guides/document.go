@@ -70,7 +70,7 @@ type operation struct {
 
 	// The fields below are not in the document.
 	Method, Path string      `json:"-"`
-	Example      string      `json:"-"` // of the body, indented
+	Example      string      `json:"-"` // example of the body, indented
 	Fields       []field     `json:"-"` // of the body
 	Inputs       []parameter `json:"-"` // of the path, the query and, for a webhook, the header
 	Statuses     []status    `json:"-"`
@@ -87,7 +87,7 @@ type parameter struct {
 	Example               any
 }
 
-// schema is as much of a schema as a row of a table shows.
+// schema is the part of a schema that a row of a table shows.
 type schema struct {
 	Ref                       string `json:"$ref"`
 	Type, Format, Description string
@@ -116,7 +116,7 @@ type status struct {
 	Code, Text string
 }
 
-// nested is how many levels of objects a table shows.
+// nested is the maximum number of levels of objects in a table.
 const nested = 4
 
 // complete fills in the derived values of an operation for the page.
@@ -175,7 +175,7 @@ func (d *document) fields(prefix string, s *schema, levels int) []field {
 	return rows
 }
 
-// resolve follows references; a missing one is an empty schema.
+// resolve follows references. For a missing target it returns an empty schema.
 func (d *document) resolve(s *schema) *schema {
 	for range 8 { // a longer chain is a cycle
 		if s == nil {

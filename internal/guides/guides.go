@@ -2,10 +2,10 @@
 // itself, without an account and without another host. A guide is a Markdown file in pages. Its samples are commands
 // with their answers, which a test of package app runs against a server.
 //
-// The codes of errors are data (codes.go), each with a page of its own that an error's doc_url names. The reference
-// is made from the OpenAPI document (document.go, reference.go), with samples in five languages (samples.go) and a form
-// for each endpoint. Pages are rendered once, at the first request. search.go searches all of them.
-// checklist.go renders checklists.
+// The codes of errors are data (codes.go). Each code has a page, which the doc_url of an error names. The reference is
+// made from the OpenAPI document (document.go, reference.go), with samples in five languages (samples.go) and a form
+// for each endpoint. Pages are rendered once, at the first request. search.go searches all of them. checklist.go
+// renders checklists.
 package guides
 
 import (
@@ -51,7 +51,7 @@ type Values struct {
 	Key      string // of the demo account
 	Sender   string // id of an approved sender ID
 	Bank     string // id of a bank
-	Sim      string // base of the simulator's control; empty where there is none
+	Sim      string // base of the simulator's control; empty if there is none
 	MTN      string // base URL of the simulator in place of MTN's sandbox; empty without one
 }
 
@@ -72,7 +72,7 @@ type entry struct {
 	Title string
 }
 
-// contents are the guides in the order of reading. The first is also /docs.
+// contents are the guides in reading order. The first guide is also served at /docs.
 var contents = []entry{
 	{"quickstart", "Quickstart"},
 	{"keys", "Keys and addresses"},

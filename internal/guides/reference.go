@@ -19,7 +19,8 @@ type group struct {
 	Operations        []operation
 }
 
-// Anchor is the id of the group's heading: an endpoint may have the name of its group.
+// Anchor is the id of the group's heading. It differs from the ids of endpoints, because an endpoint may have
+// the name of its group.
 func (g group) Anchor() string { return "endpoints-" + strings.ReplaceAll(g.Name, " ", "-") }
 
 // reference adds the page of the interface.

@@ -16,7 +16,7 @@ type sample struct {
 }
 
 // samples writes the request of an endpoint in five languages, with the key in the environment variable MAKOLA_KEY. A
-// parameter of the path without an example stands as its name in capitals.
+// parameter of the path without an example is shown as its name in capitals.
 func samples(base string, o operation) ([]sample, error) {
 	path := o.Path
 	for _, p := range o.Inputs {

@@ -16,9 +16,9 @@ import (
 //go:embed search.html
 var searchText string
 
-// The bounds of a search.
+// The limits of a search.
 const (
-	mostQuery = 100 // bytes of a query that count
+	mostQuery = 100 // bytes of a query that are used
 	mostFound = 30  // sections in the answer
 	excerpt   = 160 // bytes of a section's text in the answer
 )
@@ -96,7 +96,7 @@ func find(all []section, query string) []section {
 func (s section) around(query string) string {
 	word, _, _ := strings.Cut(strings.ToLower(query), " ")
 	from := max(0, strings.Index(strings.ToLower(s.text), word)-excerpt/4)
-	if from > len(s.text) { // lower case can be longer
+	if from > len(s.text) { // a text in lower case can be longer
 		from = 0
 	}
 	text := s.text[from:min(len(s.text), from+excerpt)]

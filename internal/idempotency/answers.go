@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Answers stores the answers to requests with a key that make no lasting row of their own.
+// Answers stores the answers to requests with a key that do not create a lasting row.
 type Answers struct {
 	db    *db.DB
 	clock *clock.Clock
@@ -111,7 +111,7 @@ func (a *Answers) Keep(tx *db.Tx, caller Caller, made any) error {
 const (
 	// SweepEvery is the pause between two sweeps.
 	SweepEvery = 10 * time.Minute
-	// sweepAtOnce is the most rows of one transaction.
+	// sweepAtOnce is the maximum number of rows of one transaction.
 	sweepAtOnce = 1_000
 
 	sweepAnswers = `DELETE FROM answers WHERE (tenant, idempotency_key) IN

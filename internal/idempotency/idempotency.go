@@ -1,7 +1,7 @@
 // Package idempotency identifies callers and repeated requests. A client that lost an answer sends its request again
-// with the same Idempotency-Key. A request that makes a row of its own, such as a payment or a campaign, stores the
-// key in that row. For any other request (a sender ID, a contact, a correct code) this package stores the answer, in
-// the transaction that did the work, and returns it for a day. A key that comes with a different request is refused.
+// with the same Idempotency-Key. A request that creates a row, such as a payment or a campaign, stores the key in
+// that row. For any other request (a sender ID, a contact, a correct code) this package stores the answer, in the
+// transaction that did the work, and returns it for a day. A key is refused if it comes with a different request.
 package idempotency
 
 import (
@@ -16,13 +16,13 @@ type Caller struct {
 	Tenant         string        // id
 	Key            string        // id of the access key
 	IdempotencyKey string        // empty: none was sent
-	BodyHash       string        // of the request; compared when the key comes again
+	BodyHash       string        // hash of the request, compared when the key is used again
 	Trace          string        // its traceparent; empty: none
-	Daily          money.Pesewas // that the access key may spend in a day; 0: all that is there
+	Daily          money.Pesewas // daily limit of the access key; 0: no limit
 }
 
-// Window is how long a key is stored. Afterwards it may be used for another request. The age is that of clock.Age, so
-// that a clock that is set forward does not end it.
+// Window is how long a key is stored. Afterwards it may be used for another request. The age is measured by
+// clock.Age, so that setting a clock forward does not end the window.
 const Window = 24 * time.Hour
 
 // Mismatch is the refusal of a key that was used with another request.

@@ -16,9 +16,9 @@ type MarkState string
 // The states. A database that is no part of a move has none.
 const (
 	Claiming  MarkState = "claiming"  // the database that the installation will leave; nothing is copied yet
-	Moving    MarkState = "moving"    // the database that the installation leaves, for ever once the move is done
-	Copying   MarkState = "copying"   // the one that it moves to, until all is there
-	Abandoned MarkState = "abandoned" // one that it would have moved to
+	Moving    MarkState = "moving"    // the database that the installation leaves; the mark stays for ever after the move
+	Copying   MarkState = "copying"   // the target of the move, until the copy is complete
+	Abandoned MarkState = "abandoned" // the target of an abandoned move
 )
 
 // Mark replaces the master key's fingerprint while an installation moves. No server of any release starts on a marked

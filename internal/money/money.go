@@ -18,20 +18,20 @@ type Pesewas int64
 const (
 	// Cedi is one Ghana cedi.
 	Cedi Pesewas = 100
-	// Most is the largest amount that is read. A sum of thousands of them does not overflow, and every client's JSON
-	// number holds one exactly.
+	// Most is the largest amount that is accepted. A sum of thousands of such amounts does not overflow, and a JSON
+	// number represents it exactly in every client.
 	Most = 10_000_000_000_000 * Cedi
 )
 
-// Errors of a written amount. Their texts fit behind a field's name.
+// Errors of parsing an amount. Their texts follow a field's name.
 var (
 	ErrFormat   = errors.New("must be an amount such as 12.50")
 	ErrDecimals = errors.New("must have at most two decimals")
 	ErrRange    = errors.New("must be at most " + Most.String())
 )
 
-// maxDigits bounds the digits that the parser reads. The noise of a double has at most 17 significant digits, and
-// some languages print all of them after zeros.
+// maxDigits is the maximum number of digits that the parser reads. A double has at most 17 significant digits,
+// and some languages print all of them after zeros.
 const maxDigits = 64
 
 // String renders cedis with two decimals, such as "12.34".
@@ -62,9 +62,8 @@ func Grouped(number string) string {
 // double prints as the same two decimals up to 2^53 pesewas.
 func (p Pesewas) Float() float64 { return float64(p) / 100 }
 
-// Parse reads cedis as people and configuration write them: digits, and at
-// most two decimals after a point. Signs, exponents, blanks, a bare point and
-// what does not fit are refused.
+// Parse reads cedis as people and settings write them: digits, and at most two decimals after a point. It
+// refuses signs, exponents, blanks, a point without digits, and amounts that are too large.
 func Parse(s string) (Pesewas, error) {
 	whole, fraction, err := split(s)
 	if err != nil {
@@ -78,8 +77,8 @@ func Parse(s string) (Pesewas, error) {
 }
 
 // ParseLenient reads an amount that a client sends as a numeric string. Client programs compute amounts in binary floating point and send
-// the noise (9.700000000000001): a rest below 0.000001 is rounded away. A real
-// third decimal is ErrDecimals, never rounded.
+// its errors (9.700000000000001). A remainder below 0.000001 is rounded away. For a real third decimal it returns ErrDecimals and never
+// rounds.
 func ParseLenient(s string) (Pesewas, error) {
 	whole, fraction, err := split(s)
 	if err != nil {
@@ -88,14 +87,14 @@ func ParseLenient(s string) (Pesewas, error) {
 	return round(whole, fraction)
 }
 
-// round joins whole cedis and the digits behind the point, without noise.
+// round joins whole cedis and the digits after the point, and removes floating-point errors.
 func round(whole, fraction string) (Pesewas, error) {
 	amount, extra, err := join(whole, fraction)
 	if err != nil || extra == "" {
 		return amount, err
 	}
-	// The first extra digit is worth 0.001 and the fourth 0.000001. The rest is below that if four zeros lead, or if
-	// it is that near to the next pesewa.
+	// The first extra digit is worth 0.001 and the fourth 0.000001. The remainder is small enough if it begins with
+	// four zeros, or if it is equally near to the next pesewa.
 	lead := extra
 	for len(lead) < 4 {
 		lead += "0"
@@ -174,9 +173,8 @@ func digits(s string) bool {
 	return s != ""
 }
 
-// Percent gives basisPoints hundredths of a percent of amount, rounded half up
-// to the pesewa. Neither may be negative. A result that does not fit is the
-// largest amount, which no limit lets through.
+// Percent gives basisPoints hundredths of a percent of amount, rounded half up to the pesewa. Neither may be
+// negative. If the result is too large, it returns the largest amount, which every limit refuses.
 func Percent(amount Pesewas, basisPoints int64) Pesewas {
 	if amount < 0 || basisPoints < 0 {
 		panic("money: percent of a negative amount")

@@ -29,7 +29,7 @@ const (
 	failedOnce = `UPDATE notice_messages SET tries = tries + 1, error = $2 WHERE id = $1 AND state = 'pending'`
 )
 
-// pauses come pauses between the attempts of a message; the last one repeats.
+// pauses are the pauses between the attempts of a message; the last one repeats.
 var pauses = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute}
 
 // deliver runs the job of one message.

@@ -9,11 +9,11 @@ import (
 	"github.com/a-h/templ"
 )
 
-// A Chart shows numbers over time as bars or as a line, with a table of the same numbers behind it.
+// A Chart shows numbers over time as bars or as a line, with a table of the same numbers.
 type Chart struct {
 	Title  string
-	Line   bool      // one series as a line instead of bars on top of each other
-	Labels []string  // of the points: hours or days
+	Line   bool      // one series as a line instead of stacked bars
+	Labels []string  // labels of the points: hours or days
 	Series []Series  // at most four
 	Text   ValueText // writes a value
 	Top    int64     // the value at the upper edge; 0: the largest
@@ -33,7 +33,7 @@ type ValueText func(int64) string
 const (
 	chartWide = 1000
 	chartHigh = 100
-	barShare  = 70 // percent of its place that a bar takes
+	barShare  = 70 // width of a bar, in percent of its column
 )
 
 // top returns the value at the upper edge: the largest one, or 1.
@@ -70,7 +70,7 @@ type rectangle struct{ x, y, width, height, class, title string }
 
 func coordinate(tenths int64) string { return strconv.FormatFloat(float64(tenths)/10, 'f', 1, 64) }
 
-// bars returns the rectangles, the series on top of each other.
+// bars returns the rectangles of stacked bars.
 func (c Chart) bars() (list []rectangle) {
 	top, n := c.top(), int64(len(c.Labels))
 	for i, label := range c.Labels {
@@ -97,7 +97,7 @@ func (c Chart) paths(s Series) (parts []string) {
 	var points []string
 	top, n := c.top(), int64(len(c.Labels))
 	end := func() {
-		if len(points) == 1 { // a point alone is drawn as a short dash
+		if len(points) == 1 { // a single point is drawn as a short dash
 			x, y, _ := strings.Cut(points[0], ",")
 			at, _ := strconv.ParseFloat(x, 64) // as coordinate wrote it
 			points = append(points, strconv.FormatFloat(at+4, 'f', 1, 64)+","+y)
@@ -155,7 +155,7 @@ func (c Chart) grid() (g Grid) {
 	return g
 }
 
-// said describes the chart in words for screen readers.
+// said describes the chart for screen readers.
 func (c Chart) said() string {
 	return fmt.Sprintf("%s, %s to %s. The numbers are in the table below.", c.Title, c.Labels[0], c.Labels[len(c.Labels)-1])
 }

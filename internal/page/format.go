@@ -51,7 +51,8 @@ func Masked(number string) string {
 	return number[:3] + " •••• " + number[len(number)-3:]
 }
 
-// Visible replaces the control characters of other people's texts, which would hide or turn around the text next to them.
+// Visible replaces the control characters of other people's texts, because they would hide or reverse the text next to
+// them.
 func Visible(text string) string { return usertext.Visible(text) }
 
 // Indented returns a JSON body with line breaks and indents. Any other text stays as it is.

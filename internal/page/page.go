@@ -1,7 +1,7 @@
-// Package page holds what every HTML page of Makola is made of: the shell around it, the patterns that stand on many
-// pages (list, facts, timeline, form with its summary of errors, confirmation, empty place, badge, money, number, time),
-// one style sheet, one small script, htmx, and the headers that go with them. It knows no domain: a transport gives it
-// texts, links and values, and it escapes them.
+// Package page holds the common parts of all HTML pages of Makola. These are the shell around a page, and the patterns
+// of many pages: lists, facts, timelines, forms with a summary of errors, confirmations, empty lists, badges, money,
+// numbers and times. It also has one style sheet, one small script, htmx, and the HTTP headers of pages. It knows no
+// domain: a transport passes texts, links and values, and the package escapes them.
 //
 // Pages work under a policy without inline script and style, ask no other host for anything, and need no script except
 // for their live parts, which poll. Everything is embedded, under names that change with its content.
@@ -27,7 +27,7 @@ const Assets = "/assets/"
 //go:embed assets
 var files embed.FS
 
-// asset is one file with the name under which browsers ask for it.
+// asset is one file with the name under which browsers request it.
 type asset struct {
 	url, kind   string
 	text, small []byte // small is compressed
@@ -92,7 +92,7 @@ func AssetServer() http.Handler {
 			h.Set("Content-Encoding", "gzip")
 			text = a.small
 		}
-		_, _ = w.Write(text) // a client that has gone needs no answer
+		_, _ = w.Write(text) // the client has disconnected and needs no answer
 	})
 }
 
@@ -113,10 +113,10 @@ func Secure(h http.Header) {
 type Shell struct {
 	Title   string
 	Test    bool    // money here is simulated
-	Viewing string  // whose pages an operator looks at; empty: none
+	Viewing string  // account whose pages an operator views; empty: none
 	Sites   []Link  // the sites of the visitor
 	Nav     []Group // the pages of this site
-	Search  string  // where the search box leads; empty: no box
+	Search  string  // path of the search; empty: no search box
 	Query   string  // the search text
 	Visitor string  // name; empty: not signed in
 	Theme   string  // light, dark, or empty: the system's
@@ -134,7 +134,7 @@ type Link struct {
 	Href, Text string
 	Current    bool
 	Key        string // keyboard shortcut, after g; empty: none
-	Waiting    int    // things there that await the visitor
+	Waiting    int    // number of items there that await the visitor
 }
 
 // keyed returns all links with a keyboard shortcut.

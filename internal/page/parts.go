@@ -47,7 +47,7 @@ func (t Tone) icon() string {
 	return "–"
 }
 
-// List is a table of things with filters, pages and a file.
+// List is a table with filters, pages and a download.
 type List struct {
 	Title   string
 	Count   string // such as "1,204 payments"; empty: not known
@@ -56,12 +56,12 @@ type List struct {
 	Active  bool   // a filter narrows the list
 	Clear   string // the list without filters
 	Grid    Grid
-	Newer   string // where to ask how many are newer; empty: the list does not grow
+	Newer   string // path that returns the number of newer rows; empty: the list does not grow
 	Prev    string
 	Next    string
-	Shown   string // which rows these are
-	Further string // where to search beyond the scanned rows
-	Files   Files  // the list to take away
+	Shown   string // position of these rows
+	Further string // link that searches beyond the scanned rows
+	Files   Files  // the list as files
 	Actions []Link // the user's actions
 	Empty   Empty
 }
@@ -142,23 +142,23 @@ type Fact struct {
 	Value templ.Component
 }
 
-// Step is something that happened.
+// Step is an event in a timeline.
 type Step struct {
 	At   time.Time
 	Tone Tone
 	What string
 	Text string          // details
-	More templ.Component // behind a fold; nil: none
-	Fold string          // title of the fold
+	More templ.Component // folded content; nil: none
+	Fold string          // title of the folded content
 }
 
 // Field is a field of a form.
 type Field struct {
 	Name, Label, Value string
 	Hint               string
-	Type               string   // of the input; empty: text
-	Options            []Option // a choice of these
-	Wrong              string   // why the value was refused
+	Type               string   // type of the input; empty: text
+	Options            []Option // options to choose from
+	Wrong              string   // error about the value
 	Max                int      // characters at most; 0: 200
 	Required           bool
 	Auto               string // autocomplete, such as username; empty: none
@@ -175,7 +175,7 @@ type Form struct {
 	ID, Action, Submit string
 	Danger             bool
 	Fields             []Field
-	Table              FieldTable // above the fields; without rows: none
+	Table              FieldTable // facts above the fields; none without rows
 	Wrong              string     // an error that belongs to no field
 	Failed             string     // title of the errors; empty: the general one
 }

@@ -41,7 +41,8 @@ func Copies(database string, spellings ...string) (names []string, err error) {
 	return names, nil
 }
 
-// holds reports whether a file contains one of the spellings. It also finds one that two reads divide.
+// holds reports whether a file contains one of the spellings. It also finds a spelling that is divided
+// between two reads.
 func holds(path string, spellings []string) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {

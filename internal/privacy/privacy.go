@@ -2,9 +2,9 @@
 // money: amounts, times, references, outcomes, the ledger. It erases the number and the name on final payments, the
 // notes about these, and the number on final messages. It also erases rows of batches, lines of statements, and
 // contacts. It also erases the bodies of exchanges with providers, of finished webhooks, and of their receivers'
-// responses. An open payment or message keeps the number, because it is needed. Such rows are counted, so that the
-// erasure can be repeated later. An opt-out stays, because without it the next import could send the person a
-// campaign.
+// responses. An open payment or message keeps the number, because Makola still needs it. Such rows are counted, so
+// that the erasure can be repeated later. An opt-out stays, because without it the next import could send the
+// person a campaign.
 //
 // No index contains numbers alone, so every search reads whole tables. It does so in limited steps, so that servers
 // can run meanwhile.
@@ -239,7 +239,7 @@ func (d Deps) eraseText(ctx context.Context, t inbox.Text, spellings []string, e
 	return err
 }
 
-// errNotOver ends an erasure that comes too early: nothing of it happens.
+// errNotOver rolls back an erasure that comes too early.
 var errNotOver = errors.New("privacy: a payment or its webhook is not over")
 
 // erasePayment erases a person from one payment, its webhooks and its exchanges, in one transaction. It also handles

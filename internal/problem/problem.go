@@ -34,8 +34,7 @@ const (
 	Unavailable         Kind = "unavailable"          // 503
 )
 
-// Error is a refusal. Message is for people and is shown to them; Cause is for
-// the log and is not.
+// Error is a refusal. Message is shown to people. Cause is only for the log.
 type Error struct {
 	Kind       Kind
 	Code       string              // stable word for programs, such as "collections_disabled"
@@ -113,8 +112,7 @@ func Is(err error, k Kind) bool {
 	return errors.As(err, &e) && e.Kind == k
 }
 
-// Fields collects the texts of bad fields, so that all of them are answered at
-// once. The zero value is ready.
+// Fields collects the texts of bad fields, so that one answer names all of them. The zero value is ready.
 type Fields struct {
 	texts map[string][]string
 }

@@ -1,8 +1,8 @@
-// Package recovery detects that the database may have gone back in time (a restore, a promoted standby). It controls
-// what is allowed until operators have settled the lost time. During a recovery nothing is paid before every provider
-// was queried; the domains call this package to check that. The first phase is closed: customers get 503, providers
-// get only queries, and operators repeat their lost changes. The second phase is open: a request whose payment a
-// provider knows is adopted instead of sent.
+// Package recovery detects that the database may have gone back in time (a restore, a promoted standby). It limits
+// what is allowed until operators have repeated the lost changes. During a recovery nothing is paid before every
+// provider was queried. The domains call this package to check that. The first phase is closed: customers get 503,
+// providers get only queries, and operators repeat their lost changes. The second phase is open: a request whose
+// payment a provider knows is adopted instead of sent.
 package recovery
 
 import (

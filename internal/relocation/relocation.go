@@ -1,14 +1,14 @@
 // Package relocation moves an installation from SQLite to PostgreSQL, for a business that outgrows one machine. No
 // server runs during the move. A mark in both databases, in place of the master key's fingerprint, keeps servers of
-// every release away (installation.Mark). First the source is marked as about to move, then the empty target as being
-// copied into, then the source as moving. Then the rows are copied table by table in the order of their keys,
-// counted, and compared by a digest. The books of the copy are checked. One transaction removes the target's mark and
-// writes the move into its audit log. That transaction is the switch: before it the move can be abandoned, after it
-// the source keeps its mark for ever.
+// every release away (installation.Mark). First the source gets a mark that it is about to move. Then the empty
+// target gets a mark as a copy, and the source a mark as moving. Then the rows are copied table by table in the order
+// of their keys, counted, and compared by a digest. The books of the copy are checked. One transaction removes the
+// target's mark and writes the move into its audit log. This transaction is the switch. Before it the move can be
+// abandoned. After it the source keeps its mark for ever.
 //
 // A move that was interrupted at any moment continues when it is run again: the contents of the databases are its
-// progress. Two concurrent moves, or one that was abandoned, stop at the mark, which every transaction of the copy
-// requires.
+// progress. Every transaction of the copy requires the mark. So one of two concurrent moves stops, and so does an
+// abandoned move.
 package relocation
 
 import (

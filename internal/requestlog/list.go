@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Filter narrows a list. Empty members do not.
+// Filter narrows a list. Empty members have no effect.
 type Filter struct {
 	Tenant   string
 	Status   int
@@ -22,8 +22,8 @@ type Filter struct {
 // Found is a page of a list.
 type Found struct {
 	Requests []Request // newest first
-	// More is the Before of the next page. It is empty on the last one. A filter that matches few requests scans
-	// 10,000 at a time: a page may then have fewer than Limit rows, and More continues.
+	// More is the Before of the next page. It is empty on the last one. One call scans at most 10,000 requests.
+	// If the filter matches few of them, a page has fewer than Limit rows, and More continues.
 	More string
 }
 
@@ -31,7 +31,7 @@ const (
 	requestColumns = `id, tenant, request_id, at, took, method, endpoint, status, code, message, fields, api_key, origin`
 
 	looked = `(SELECT ` + requestColumns + ` FROM refused_requests WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2) AS looked`
-	// A tenant's own are at most KeepOfTenant and what came since the last Prune.
+	// A tenant has at most KeepOfTenant requests, plus those since the last Prune.
 	lookedTenant = `(SELECT ` + requestColumns + ` FROM refused_requests WHERE tenant = $5 AND ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2) AS looked`
 
 	wanted = ` WHERE ($3 = 0 OR status = $3) AND ($4 = '' OR endpoint = $4) ORDER BY id DESC LIMIT `
@@ -39,7 +39,7 @@ const (
 	listAll    = `SELECT ` + requestColumns + ` FROM ` + looked + wanted + `$5`
 	listTenant = `SELECT ` + requestColumns + ` FROM ` + lookedTenant + wanted + `$6`
 
-	// Where a look ended.
+	// The position at which a scan ended.
 	lastAll    = `SELECT id FROM refused_requests WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT 1 OFFSET $2`
 	lastTenant = `SELECT id FROM refused_requests WHERE tenant = $3 AND ($1 = '' OR id < $1) ORDER BY id DESC LIMIT 1 OFFSET $2`
 

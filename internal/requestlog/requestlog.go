@@ -1,11 +1,12 @@
 // Package requestlog keeps the requests of the JSON interface that were refused or failed, with endpoint, status,
 // message and address. A merchant's developer finds the fault of a request here by its request id.
 //
-// The log never delays a request. Record puts a request into a queue of fixed length and returns. One writer takes
-// batches from the queue to the database, after the money. A tenant has a share of each minute, so that many bad
-// requests of one do not displace another's. Requests without a valid key share a smaller one and are a sample. A
-// request beyond the share is dropped and counted. The rows are limited by age and, for each tenant, by number.
-// Bodies are not kept, and runs of digits are masked: a row has no number, no key and no secret.
+// The log never delays a request. Record puts a request into a queue of fixed length and returns. One writer
+// stores batches from the queue in the database, with a lower priority than payments. In each minute the log takes
+// a limited number of requests of a tenant, so that one tenant cannot displace the requests of others. All
+// requests without a valid key share a smaller limit, so the log has only a sample of them. Requests beyond a
+// limit are dropped and counted. The rows are limited by age and, for each tenant, by number. Bodies are not
+// stored, and digits are masked. So a row contains no phone number, no key and no secret.
 package requestlog
 
 import (
@@ -25,13 +26,13 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 )
 
-// The bounds of the log.
+// The limits of the log.
 const (
 	KeepFor       = 30 * 24 * time.Hour
 	KeepOfTenant  = 10_000 // rows
 	aMinute       = 60     // rows of one tenant and node in a minute
 	aMinuteNoKey  = 20     // of all requests without a key
-	maxShares     = 10_000 // tenants whose share of this minute is counted
+	maxShares     = 10_000 // tenants that are counted in a minute
 	queued        = 2048   // requests that wait to be written
 	batchRows     = 256
 	gatherFor     = 250 * time.Millisecond
@@ -49,7 +50,7 @@ const (
 type Request struct {
 	ID        string // made by Record
 	RequestID string
-	Tenant    string // empty: it had no valid key
+	Tenant    string // empty if the request had no valid key
 	At        time.Time
 	Took      time.Duration
 	Method    string
@@ -59,7 +60,7 @@ type Request struct {
 	Message   string
 	Fields    map[string][]string // errors by field
 	Key       string              // the id of the API key
-	Origin    string              // the address that it came from
+	Origin    string              // address of the client
 }
 
 // Log is the log of one node. It is safe for concurrent use.
@@ -110,7 +111,7 @@ func (l *Log) Record(r Request) {
 	}
 }
 
-// fits reports whether the tenant's share of this minute has room, and takes a place of it.
+// fits counts a request and reports whether it is within the tenant's limit of this minute.
 func (l *Log) fits(tenant string) bool {
 	most := aMinute
 	if tenant == "" {
@@ -133,7 +134,7 @@ func (l *Log) fits(tenant string) bool {
 // number matches possible phone, account or card numbers.
 var number = regexp.MustCompile(`[0-9]{6,}`)
 
-// redacted is a text without numbers, bounded and fit for both engines.
+// redacted returns a text without numbers, of limited length, in a form that both engines can store.
 func redacted(text string, most int) string {
 	if len(text) > most {
 		text = text[:most]
@@ -141,7 +142,7 @@ func redacted(text string, most int) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")
 	return number.ReplaceAllStringFunc(text, func(digits string) string {
 		if digits == msisdn.Example {
-			return digits // of a message, which shows the form of a number by it
+			return digits // example number in a message, which stays
 		}
 		return strings.Repeat("•", len(digits)-3) + digits[len(digits)-3:]
 	})
@@ -162,13 +163,13 @@ func (r *Request) redact() {
 	r.Fields = fields
 }
 
-// Start sets the writer going.
+// Start starts the writer.
 func (l *Log) Start() {
 	l.done.Add(1)
 	go l.write()
 }
 
-// Stop writes what waits and ends the writer. It is called once, after Start.
+// Stop writes the waiting requests and ends the writer. Call it once, after Start.
 func (l *Log) Stop(ctx context.Context) error {
 	close(l.stop)
 	ended := make(chan struct{})
@@ -266,8 +267,7 @@ func fieldsText(r Request) string {
 	return string(text)
 }
 
-// writeBatch writes requests and gives the emptied slice back. A batch that the database does not take is dropped and
-// counted.
+// writeBatch writes requests and returns the emptied slice. A batch that cannot be stored is dropped and counted.
 func (l *Log) writeBatch(batch []Request) []Request {
 	if len(batch) == 0 {
 		return batch

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 )
 
-// maker is one making of a sample.
+// maker makes one sample.
 type maker struct {
 	clock    *clock.Clock
 	app      *app.App
@@ -27,7 +27,7 @@ type maker struct {
 	services map[string]string // data ids by network name
 	banks    []string          // ids
 	faults   map[string]bool
-	busy     time.Time // until then the last request is followed closely
+	busy     time.Time // until then time passes second by second
 	made     Made
 }
 
@@ -35,8 +35,8 @@ type maker struct {
 type Made struct {
 	Folder    string
 	From, To  time.Time // of the history
-	Payments  int       // that were asked for
-	Failing   int       // of them those that the customer or the provider ends
+	Payments  int       // requested payments
+	Failing   int       // payments that end by the customer or the provider
 	Stuck     int       // payouts whose outcome is unknown
 	Campaigns int
 	OTPs      int // one-time passwords
@@ -52,7 +52,7 @@ const (
 	stride   = 30 * time.Minute
 )
 
-// until lets time pass. Everything that is due at a moment has happened before the next one comes.
+// until moves the clock to a time. All work that is due at a moment ends before the clock moves on.
 func (m *maker) until(ctx context.Context, at time.Time) error {
 	for {
 		now := m.clock.Now()
@@ -71,7 +71,7 @@ func (m *maker) until(ctx context.Context, at time.Time) error {
 	}
 }
 
-// rest waits for the last requests, and has them followed closely from now.
+// rest waits for the last requests, and from now on moves the clock second by second.
 func (m *maker) rest(ctx context.Context) error {
 	m.busy = m.clock.Now().Add(busyFor)
 	return m.app.Quiet(ctx)
@@ -123,12 +123,12 @@ func (m *maker) sim(ctx context.Context, method, path string, body, into any) er
 	return call(ctx, method, m.app.Ready().SimURL+path, "", body, into)
 }
 
-// fault strikes the next request of an operation.
+// fault arms a fault of the simulator for the next request of an operation.
 func (m *maker) fault(ctx context.Context, operation, kind string) error {
 	return m.sim(ctx, http.MethodPost, "/faults", map[string]any{"operation": operation, "fault": kind, "count": 1}, nil)
 }
 
-// named is one thing of a list that the interface answers.
+// named is an item of a list in an answer of the interface.
 type named struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -168,7 +168,7 @@ func (m *maker) catalogue(ctx context.Context, s *shop) error {
 	return nil
 }
 
-// networkWord is how requests call a network, whatever its full name is.
+// networkWord returns the name of a network in requests.
 func networkWord(name string) string {
 	name = strings.ToUpper(name)
 	switch {

@@ -30,7 +30,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// operatorName is who does the operators' part, for the audit log.
+// operatorName is the operator's name in the audit log.
 const operatorName = "makola sample"
 
 // operator does the work of operators, on a connection of its own, like a command.
@@ -64,10 +64,10 @@ func openOperator(ctx context.Context, storage config.Storage, secret config.Sec
 	o := &operator{db: d, clock: c, ledger: books, access: access.New(d, c), log: audit.New(d, c), tenants: tenant.New(d, books, c)}
 	queue := jobs.New(d, c, quiet, jobs.Options{Node: "operator"}) // it runs nothing
 	o.senders = senderid.New(d, o.tenants, idempotency.NewAnswers(d, c), c, config.Quotas{})
-	o.treasury = treasury.New(d, books, o.tenants, c, quiet, nil) // it adds no float
+	o.treasury = treasury.New(d, books, o.tenants, c, quiet, nil) // this store adds no float
 	o.payments = payments.New(payments.Deps{DB: d, Ledger: books, Tenants: o.tenants, Jobs: queue, Clock: c, Log: quiet, Secret: secret,
 		Webhooks: webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret}), Routes: route.New(d, c, quiet, app.Providers(), nil)})
-	o.reconcile = reconcile.New(reconcile.Deps{DB: d, Clock: c, Log: quiet, Ledger: books}) // it imports, and the server matches
+	o.reconcile = reconcile.New(reconcile.Deps{DB: d, Clock: c, Log: quiet, Ledger: books}) // only imports; the server matches the lines
 	o.messaging = messaging.New(messaging.Deps{DB: d, Ledger: books, Tenants: o.tenants, Jobs: queue, Senders: o.senders, Clock: c, Log: quiet, Secret: secret})
 	return o, nil
 }

@@ -37,13 +37,14 @@ type order struct {
 	who        person
 	amount     money.Pesewas
 	account    string // of a bank
-	bank, pack int    // which of the banks, and of the packages that are offered
+	bank, pack int    // index of the bank, and of the offered package
 	end        ending
-	wait       time.Duration // until the customer answers the prompt
-	old        bool          // its webhooks go to an address that is not there any more
+	wait       time.Duration // time until the customer answers the prompt
+	old        bool          // its webhooks go to an address that no longer exists
 }
 
-// steps are what happens of an order: it is asked for, and the customer of a collection answers the prompt.
+// steps returns the events of an order: its request and, for a collection, the customer's answer to the
+// prompt.
 func (m *maker) steps(o order, at time.Time) []step {
 	steps := []step{{at, func(ctx context.Context) error { return m.pay(ctx, o) }}}
 	if o.kind == collection && o.end != fails {
@@ -52,15 +53,15 @@ func (m *maker) steps(o order, at time.Time) []step {
 	return steps
 }
 
-// operations are the kinds as the simulator's faults call them.
+// operations maps kinds to the names of operations in the simulator's faults.
 var operations = [kinds]string{"collect", "disburse", "disburse", "topup", "bundle"}
 
-// pay asks for a payment.
+// pay requests a payment.
 func (m *maker) pay(ctx context.Context, o order) error {
 	fault := ""
 	switch {
 	case o.end == stuckForNow, o.kind == collection && o.end != fails:
-		fault = "stuck" // until the handset, or a person, decides
+		fault = "stuck" // decided on the handset, or by a person
 	case o.end != succeeds:
 		fault = "fail"
 	}
@@ -110,7 +111,7 @@ func (m *maker) buyData(ctx context.Context, o order) error {
 		"package_id": packages[o.pack%len(packages)].ID, "network": o.who.network, "client_reference": o.reference}, nil)
 }
 
-// answers are what customers do with a prompt.
+// answers maps endings to the customer's action on the prompt.
 var answers = map[ending]string{succeeds: "approve", declined: "decline", wrongPIN: "wrong_pin"}
 
 // answer is the customer of a collection at the handset.
@@ -130,7 +131,7 @@ func (m *maker) answer(ctx context.Context, o order) error {
 	return fmt.Errorf("%s has no prompt for %s", o.who.phone, o.reference)
 }
 
-// password is a one-time password on its way.
+// password is a one-time password that was sent.
 type password struct {
 	shop    *shop
 	who     person

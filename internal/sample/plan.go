@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// paymentsADay is about how many payments both shops have on an ordinary day, and failing how many of a hundred end
-// without success.
+// paymentsADay is the approximate number of payments of both shops on an ordinary day. failing is the percentage of
+// payments that fail.
 const (
 	paymentsADay = 40
 	failing      = 4
@@ -23,10 +23,10 @@ const (
 // weekly is the shape of a week, from Sunday: its mean is 1.
 var weekly = [7]float64{0.42, 1.0, 0.95, 1.0, 1.1, 1.33, 1.2}
 
-// hourly is the shape of a day: how often something is asked in each hour (Ghana is at UTC).
+// hourly is the shape of a day: the share of requests in each hour (Ghana's time is UTC).
 var hourly = [24]int{7: 2, 8: 6, 9: 9, 10: 11, 11: 11, 12: 9, 13: 8, 14: 8, 15: 9, 16: 10, 17: 9, 18: 6, 19: 2}
 
-// plan draws everything that will happen, in order. It asks nothing.
+// plan draws all events in order. It makes no request.
 func (m *maker) plan(days int) (steps []step) {
 	for n, s := range m.shops {
 		random := rand.New(rand.NewPCG(m.seed, 100+uint64(n))) // a history, not a secret
@@ -176,7 +176,7 @@ func (m *maker) senders(days int) []step {
 	}
 }
 
-// stuck is the payout of the last afternoon whose outcome stays unknown.
+// stuck plans a payout on the last afternoon whose outcome stays unknown.
 func (m *maker) stuck() step {
 	s := m.shops[0]
 	m.made.Stuck = 1

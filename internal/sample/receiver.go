@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxAnswer bounds an answer in bytes.
+// maxAnswer is the maximum size of an answer in bytes.
 const maxAnswer = 1 << 20
 
 // receiver receives the shops' webhooks while a sample is made. Now and then it answers like a server during a
@@ -42,7 +42,7 @@ func openReceiver(seed uint64) (*receiver, error) {
 
 func (r *receiver) close() { _ = r.server.Close() } // no request is waited for
 
-// fails reports whether the first attempt of a reference finds the receiver away: one of forty.
+// fails reports whether the first attempt of a reference fails, which happens to one of forty.
 func (r *receiver) fails(reference string) bool {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, reference)
@@ -75,7 +75,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// count is how many webhooks were taken.
+// count returns the number of received webhooks.
 func (r *receiver) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,11 +1,11 @@
 // Package sample makes a data folder with a plausible past. Newcomers see full pages, and developers have lists,
-// failures and open cases to work with. It runs a whole development server (package app) in that folder, on a clock
-// that starts months ago and stands still between two events. It makes requests as customers do: over the JSON
-// interface, on handsets of the simulator, with a receiver for the webhooks. The changes of operators (accounts,
-// funding, sender IDs) use the functions of the commands.
+// failures and open cases to work with. It runs a complete development server (package app) in that folder. The
+// server's clock starts months ago and moves only from event to event. It makes requests as customers do: over the
+// JSON interface, on handsets of the simulator, with a receiver for the webhooks. The changes of operators
+// (accounts, funding, sender IDs) use the functions of the commands.
 //
 // Events and their times are drawn from a seed before the first request (plan.go). So the same seed and last day make
-// the same history; ids and measured times differ. The package knows no table.
+// the same history; ids and measured times differ. The package uses no table directly.
 //
 // Files, each above those that it uses:
 //
@@ -43,9 +43,9 @@ const (
 	MostDays  = 366
 )
 
-// Options configure the sample. Zero values take the defaults named here.
+// Options configure the sample. Zero values select the defaults given here.
 type Options struct {
-	Folder  string        // of the data, which must not be there or be empty
+	Folder  string        // folder of the data, which must be missing or empty
 	Days    int           // whole UTC days; 0: Days
 	Until   time.Time     // the end of the last day; zero: now, with the past hours of today
 	Seed    uint64        // the same one makes the same history
@@ -59,7 +59,7 @@ type Options struct {
 const making = ".making"
 
 // Make makes the sample. The folder appears when it is complete. Incomplete files are removed when ctx ends or
-// anything fails. A folder with anything in it is refused.
+// anything fails. A folder that is not empty is refused.
 func Make(ctx context.Context, o Options) (Made, error) {
 	if o.Days = cmp.Or(o.Days, Days); o.Days < LeastDays || o.Days > MostDays {
 		return Made{}, problem.Field("days", fmt.Sprintf("must be %d to %d", LeastDays, MostDays))
@@ -112,7 +112,7 @@ func notMade(err error) error {
 	return problem.Wrap(err, problem.Unavailable, "folder_unusable", fmt.Sprintf("The folder of the sample cannot be made: %v", err))
 }
 
-// moveTo gives the folder its name. An empty one that is there gives way.
+// moveTo renames the folder to its final name, and replaces an empty folder.
 func moveTo(place, folder string) error {
 	if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return notMade(err)

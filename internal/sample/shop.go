@@ -22,9 +22,9 @@ const (
 
 // shop is one of the two tenants, with its habits.
 type shop struct {
-	name, prefix string // prefix begins its references
+	name, prefix string // prefix of its references
 	share        float64
-	mix          [kinds]float64          // how its payments divide, in parts
+	mix          [kinds]float64          // shares of the kinds of its payments
 	typical      [kinds][2]money.Pesewas // the least and an ordinary amount
 	customers    int
 	contacts     int // of its group
@@ -60,12 +60,12 @@ func newShops() []*shop {
 var (
 	firstNames = []string{"Ama", "Kwame", "Esi", "Kofi", "Abena", "Yaw", "Akosua", "Kojo", "Efua", "Kwesi", "Adwoa", "Nana", "Selorm", "Dzifa", "Akua", "Fiifi", "Mawuli", "Enyonam"}
 	lastNames  = []string{"Mensah", "Owusu", "Boateng", "Asante", "Tetteh", "Agyemang", "Addo", "Ofori", "Quaye", "Amoah", "Darko", "Laryea", "Abdulai", "Kpodo", "Agbeko", "Ansah"}
-	// networkWords are the networks as requests call them, and prefixes theirs.
+	// networkWords are the names of networks in requests, and prefixes their number prefixes.
 	networkWords = []string{"MTN", "VDF", "ATL"}
 	prefixes     = map[string][]string{"MTN": {"024", "054", "055", "059"}, "VDF": {"020", "050"}, "ATL": {"027", "057", "026"}}
 )
 
-// newPerson draws a customer. No number has a meaning for the simulator.
+// newPerson draws a customer. The number is never a test number of the simulator.
 func newPerson(random *rand.Rand) person {
 	network := networkWords[0]
 	switch n := random.IntN(100); {

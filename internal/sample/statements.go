@@ -20,7 +20,7 @@ var statedAccounts = [][2]string{
 // importedBefore is how long before the end of the history the statements are imported, so that the server matches their lines.
 const importedBefore = 20 * time.Minute
 
-// misstated plans the faults of statements: each strikes a payment of the third day from the end.
+// misstated plans the faults of statements. Each affects a payment of the third-last day.
 func (m *maker) misstated(days int) (steps []step) {
 	at := m.made.From.AddDate(0, 0, days-3).Add(9 * time.Hour)
 	for i, fault := range []string{"statement_twice", "statement_omit", "statement_fee", "statement_foreign", "statement_off", "statement_charge", "statement_reversed"} {

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// MaxName is the longest sender ID, in characters. The header of a message holds no more.
+// MaxName is the maximum length of a sender ID in characters, which the header of a message limits.
 const MaxName = 11
 
 // CheckName refuses a name that no operator would carry, or that contains a reserved word.

@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Status is where a sender ID is in its review. Stored; never renamed.
+// Status is the state of a sender ID's review. Values are stored and never renamed.
 type Status string
 
 // The states of a sender ID: pending, then approved or rejected. A rejected name may be requested again.
@@ -33,10 +33,10 @@ const (
 	Rejected Status = "rejected"
 )
 
-// Class is the class of a sender ID. Stored; never renamed.
+// Class is the class of a sender ID. Values are stored and never renamed.
 type Class string
 
-// The classes. Texts of promotional sender IDs have hours.
+// The classes. Texts of promotional sender IDs are sent only within certain hours.
 const (
 	Transactional Class = "transactional"
 	Promotional   Class = "promotional"
@@ -47,7 +47,7 @@ const (
 	freshness = time.Second
 	// cached is how many sender IDs a node remembers at once.
 	cached = 10_000
-	// maxText is the most characters of a purpose and of a reason; a longer one is cut.
+	// maxText is the maximum length of a purpose and of a reason, in characters. A longer text is cut.
 	maxText = 500
 )
 

@@ -3,8 +3,8 @@ package smstext
 // escape introduces a character of the extension table.
 const escape = 0x1b
 
-// The default alphabet of GSM 03.38, by septet. The escape's place is held by U+FFFF, which no text
-// that came through our decoder contains.
+// The default alphabet of GSM 03.38, by septet. U+FFFF replaces the escape, because no decoded text contains
+// it.
 const basic = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\uffffÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?" +
 	"¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 
@@ -27,7 +27,7 @@ func septets(runes []rune) map[rune]byte {
 	return m
 }
 
-// appendGSM7 adds the septets of a character, none when the alphabet has not got it.
+// appendGSM7 appends the septets of a character. It appends nothing if the alphabet lacks the character.
 func appendGSM7(octets []byte, r rune) []byte {
 	if s, ok := basicSeptet[r]; ok {
 		return append(octets, s)
@@ -46,7 +46,7 @@ func decodeGSM7(octets []byte) string {
 			runes = append(runes, basicRunes[b])
 			continue
 		}
-		// An unknown extension is shown as the basic character, an escape at the very end as a space.
+		// An unknown extension is shown as the basic character, and an escape at the end as a space.
 		i++
 		if i == len(octets) {
 			runes = append(runes, ' ')

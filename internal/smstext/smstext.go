@@ -16,7 +16,7 @@ import (
 // Encoding is the alphabet in which a text travels.
 type Encoding string
 
-// The encodings. Latin1 is used only where an operator asks for it. Binary is incoming data that is no text.
+// The encodings. Latin1 is used only where an operator asks for it. Binary is incoming data that is not text.
 const (
 	GSM7   Encoding = "gsm7"
 	Latin1 Encoding = "latin1"
@@ -31,7 +31,7 @@ const (
 	ucs2Alone, ucs2Part     = 70, 67
 )
 
-// MaxSegments is the most parts that one message may have: the header counts them in one octet.
+// MaxSegments is the maximum number of parts of a message, because the header counts them in one octet.
 const MaxSegments = 255
 
 // creditCharacters is the contract's unit of price.
@@ -47,8 +47,8 @@ func Credits(text string) int64 {
 // Message is a text ready to be sent.
 type Message struct {
 	Encoding Encoding
-	// Segments are the octets of each part: one octet a septet in GSM7 (unpacked, as operators take
-	// it over SMPP), big-endian pairs in UCS2.
+	// Segments are the octets of each part. GSM7 has one octet for each septet (unpacked, as SMPP requires),
+	// and UCS2 has big-endian pairs.
 	Segments [][]byte
 }
 
@@ -78,7 +78,7 @@ func EncodeAs(text string, e Encoding) (Message, bool) {
 	return Message{Encoding: e, Segments: cut(text, octets, e, part)}, true
 }
 
-// Decode gives the text of octets in an encoding, as a handset would show it.
+// Decode returns the text of octets in an encoding, as a handset would show it.
 func Decode(octets []byte, e Encoding) string {
 	switch e {
 	case GSM7:
@@ -135,7 +135,7 @@ func appendCharacter(octets []byte, r rune, e Encoding) []byte {
 	return octets
 }
 
-// cut divides the octets of a text into segments of at most so many, between its characters.
+// cut divides the octets of a text into segments of limited size, between its characters.
 func cut(text string, octets []byte, e Encoding, size int) [][]byte {
 	var segments [][]byte
 	var scratch [4]byte

@@ -32,14 +32,14 @@ type carrier struct {
 	rail    provider.TextRail
 	clock   *clock.Clock
 	metrics *Metrics
-	window  chan struct{} // an open request holds a place
+	window  chan struct{} // one entry for each open request
 
 	// The times are values of Elapsed, so that a clock that is set does not delay texts.
 	mu     sync.Mutex
-	rests  time.Duration // until then it takes nothing; 0: it does not rest
-	paused time.Duration // until then its texts wait
+	rests  time.Duration // end of its rest; 0: it does not rest
+	paused time.Duration // end of a pause of its texts
 	lost   int           // requests in a row without a response
-	since  time.Duration // of the last change between in order and resting
+	since  time.Duration // time of the last change between in order and resting
 	why    string        // it rests
 }
 
@@ -55,7 +55,7 @@ func (c *carrier) takes(from string) bool {
 	return len(c.rail.Senders) == 0 || slices.Contains(c.rail.Senders, from)
 }
 
-// ready is nil unless the provider rests.
+// ready returns nil unless the provider rests.
 func (c *carrier) ready() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +119,8 @@ func (c *carrier) enter(ctx context.Context) error {
 	}
 }
 
-// exchange sends the text and returns the outcome for its caller. Rejected is left for messages that no provider would
-// take.
+// exchange sends the text and returns the outcome for its caller. It returns Rejected only for messages that no
+// provider would accept.
 func (c *carrier) exchange(ctx context.Context, t provider.Text) provider.Outcome {
 	begun := c.clock.Elapsed()
 	c.count(func(m *Metrics) { m.open.WithLabelValues(c.rail.Name, c.rail.Mode).Inc() })

@@ -2,9 +2,9 @@
 // over HTTP, which takes the whole text.
 //
 // A route names providers in order, for a network, a sender ID, both or neither. A message goes to the first provider
-// of its route that is in order. It goes to another one only if the first provably took nothing: the request was never
-// written, or the provider refused it with a documented code. Such a message is offered again by its caller, who
-// records each offer before it leaves. A lost response is Unknown and never leads to another provider.
+// of its route that is in order. It goes to another provider only if the first provider certainly did not accept it:
+// the request was never written, or the provider refused it with a documented code. The caller then offers the message
+// again, and records each offer before it is sent. A lost response is Unknown and never leads to another provider.
 //
 // A provider that cannot be reached, refuses the account or leaves several requests in a row without a response rests
 // for a while. A 429 pauses a provider and keeps its messages.
@@ -25,12 +25,12 @@ import (
 // SMPP is the name of the binds in a route.
 const SMPP = "smpp"
 
-// Options shape a Table.
+// Options configure a Table.
 type Options struct {
 	Binds  provider.SMSSender // nil: there are none
 	Rails  []provider.TextRail
-	Routes []Route // without a route of its own, a message tries the binds and then the rails in their order
-	// Callback returns the address of a rail's reports; empty where there is none.
+	Routes []Route // providers of a message without a route: the binds, then the rails in order
+	// Callback returns the address of a rail's reports. It is empty if there is none.
 	Callback func(provider.TextRail) string
 	Clock    *clock.Clock
 	Metrics  *Metrics // nil: nothing is counted
@@ -90,7 +90,7 @@ func (t *Table) Ready(n msisdn.Network) (err error) {
 type State struct {
 	Name  string
 	Up    bool
-	Since time.Duration // how long it has been so
+	Since time.Duration // time since the last change
 	Why   string        // it is not
 }
 

@@ -56,7 +56,7 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	wrote   time.Duration // when the last step was stored, by Elapsed
-	unsaved *clock.Step   // the steps that are not stored yet, as one; nil: all are stored
+	unsaved *clock.Step   // sum of the steps that are not stored yet; nil: all are stored
 }
 
 // New returns a Keeper. It reads nothing.

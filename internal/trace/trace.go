@@ -1,6 +1,6 @@
 // Package trace carries the trace context of W3C (the header traceparent) from a request to the calls that it causes.
-// Makola records no spans, so it forwards the caller's header as a proxy does. A trace decides nothing: it comes from
-// the client, and anybody can send any.
+// Makola records no spans, so it forwards the caller's header as a proxy does. Makola bases no decision on a trace,
+// because a client can send any value.
 package trace
 
 import (

@@ -23,8 +23,8 @@ type Bank struct {
 	Closed   bool
 	AddedAt  time.Time
 	ClosedAt time.Time
-	Opened   bool          // its opening entry is booked
-	Opening  money.Pesewas // of the opening entry
+	Opened   bool          // the opening entry is booked
+	Opening  money.Pesewas // time of the opening entry
 }
 
 // Currency is the currency of every bank account.
@@ -44,7 +44,7 @@ func (b Bank) Ending() string {
 // String names the account for a person: "gcb (GCB Bank, ••••1234)".
 func (b Bank) String() string { return fmt.Sprintf("%s (%s, %s)", b.Name, b.Bank, b.Ending()) }
 
-// MostBanks bounds the bank accounts of an installation.
+// MostBanks is the maximum number of bank accounts of an installation.
 const MostBanks = 100
 
 var (
@@ -149,7 +149,8 @@ func (b Bank) CheckUse(mode tenant.Mode) error {
 	return nil
 }
 
-// NeedsBank reports whether deposits of a mode must name the bank account that received them: there is an open one.
+// NeedsBank reports whether deposits of a mode must name the bank account that received them. This is so if the
+// mode has an open bank account.
 func (t *Treasury) NeedsBank(ctx context.Context, mode tenant.Mode) (needs bool, err error) {
 	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		needs, err = t.NeedsBankIn(tx, mode)
@@ -190,7 +191,7 @@ func checkNewBank(tx *db.Tx, b Bank) error {
 	return err
 }
 
-// AddBank stores a bank account in tx. CheckBank has checked it.
+// AddBank stores a bank account in tx. The caller must have called CheckBank.
 func (t *Treasury) AddBank(tx *db.Tx, b Bank) error {
 	if err := checkNewBank(tx, b); err != nil {
 		return err
@@ -213,7 +214,7 @@ func (t *Treasury) CloseBank(tx *db.Tx, name string) (Bank, error) {
 	return b, nil
 }
 
-// CheckCloseBank refuses what CloseBank refuses.
+// CheckCloseBank returns the error that CloseBank would return.
 func (t *Treasury) CheckCloseBank(ctx context.Context, name string) (b Bank, err error) {
 	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		if b, err = bankIn(tx, selectBank, name); err != nil {

@@ -15,11 +15,11 @@ import (
 // TransitState is the state of our own money between two accounts. It is stored.
 type TransitState string
 
-// The states. Every one but Sent is final.
+// The states. Every state except Sent is final.
 const (
 	Sent     TransitState = "sent"
 	Arrived  TransitState = "arrived"
-	Returned TransitState = "returned" // to where it came from
+	Returned TransitState = "returned" // returned to its origin
 )
 
 // Transit is our own money on its way between a bank account and a float.
@@ -28,7 +28,7 @@ type Transit struct {
 	Asset          ledger.Asset
 	Source, Target ledger.AccountID
 	Amount         money.Pesewas
-	Fee            money.Pesewas // charged on the way, within Amount
+	Fee            money.Pesewas // charged on the way, included in Amount
 	State          TransitState
 	Reference      string
 	SentAt         time.Time
@@ -185,7 +185,7 @@ func (t *Treasury) Open(ctx context.Context, asset ledger.Asset, list []Opening,
 	transfers := make([]ledger.Transfer, len(list))
 	for i, o := range list {
 		m := Movement{Asset: asset, From: ledger.Bank(o.Bank), To: ledger.Funding, Amount: o.Amount, Kind: "opening", Subject: subject, Leg: "opening " + o.Bank}
-		transfers[i] = m.Transfer(time.Time{}) // of the same moment as the first one
+		transfers[i] = m.Transfer(time.Time{}) // with the same time as the first entry
 	}
 	first := Movement{Asset: asset, From: transfers[0].From, To: transfers[0].To, Amount: money.Pesewas(transfers[0].Amount), Kind: "opening", Subject: subject, Leg: transfers[0].Leg, Beside: transfers[1:]}
 	mark := func(tx *db.Tx) error {

@@ -105,7 +105,7 @@ func (t *Treasury) Adjust(ctx context.Context, tenantID string, amount money.Pes
 }
 
 // Recover collects a tenant's debt from its wallet, up to the balance of the wallet. The debt is the part of a reversal
-// that the wallet did not cover. The function also receives the amount in the same transaction. Payouts that the
+// that the wallet did not cover. The function also runs in the same transaction and gets the amount. Payouts that the
 // reversal stopped stay stopped.
 func (t *Treasury) Recover(ctx context.Context, tenantID, reason, actor string, also func(tx *db.Tx, taken money.Pesewas) error) (taken money.Pesewas, err error) {
 	var bad problem.Fields
@@ -205,7 +205,7 @@ func (t *Treasury) AddFloat(ctx context.Context, at Float, amount money.Pesewas,
 	return t.Move(ctx, addedFloat(at, amount), reason, actor, also...)
 }
 
-// CheckAddFloat refuses what AddFloat cannot book.
+// CheckAddFloat returns the error that AddFloat would return.
 func (t *Treasury) CheckAddFloat(ctx context.Context, at Float, amount money.Pesewas) error {
 	var bad problem.Fields
 	if amount == 0 {
@@ -231,16 +231,16 @@ func addedFloat(f Float, amount money.Pesewas) Movement {
 	return Movement{Asset: key.Asset, From: key.ID, To: ledger.Funding, Amount: amount, Kind: "add float"}
 }
 
-// Movement is one transfer of an operator's; a negative amount (pesewas) goes the other way.
+// Movement is one transfer of an operator. A negative amount (in pesewas) reverses the direction.
 type Movement struct {
 	Asset    ledger.Asset
 	From, To ledger.AccountID
 	Amount   money.Pesewas
 	Kind     string
-	Subject  string // empty: one of its own
+	Subject  string // empty: a new subject
 	Leg      string
-	// Beside are transfers between sum accounts that are booked in the same transaction. One without a time gets the
-	// time of the movement.
+	// Beside are transfers between sum accounts that are booked in the same transaction. A transfer without a time
+	// gets the time of the movement.
 	Beside []ledger.Transfer
 }
 

@@ -16,4 +16,4 @@ func Code(s string) string {
 	}, s))
 }
 
-const minus = '\u2212' // a symbol of mathematics to Unicode, and a dash to keyboards
+const minus = '\u2212' // Unicode's minus sign is a mathematical symbol, but people type it as a dash

@@ -3,16 +3,25 @@
 //
 // Files, each above those that it uses:
 //
-//	alias.go a change requested by the arguments and flags of a command open.go the flags of every command,
-//	and the database opened for it report.go exit codes, and errors on stderr flags.go values of flags:
-//	amounts, quotas, switches, days tables.go flags for a file with a table books.go the check of all books
-//	order.go a movement of money: checked and confirmed journal.go changes with their entries name of the
-//	caller in the audit log and the journal master_key.go the master key of the environment, or of development
-//	asked.go a change request and its outcome ask.go a change that a command requests authority.go whether the
-//	caller may run the command env.go input, output and questions services.go the domains as commands use them
-//	output.go tables, JSON and CSV given.go the token, reason and break-glass flag of a line opened.go the
-//	open database progress.go the progress of a long command readable.go credentials that other users of the
-//	machine could read
+//	alias.go          a change requested by the arguments and flags of a command
+//	open.go           the flags of every command, and the database opened for it
+//	report.go         exit codes, and errors on stderr
+//	flags.go          values of flags: amounts, quotas, switches, days
+//	tables.go         flags for a file with a table
+//	books.go          the check of all books
+//	order.go          a movement of money: checked and confirmed
+//	journal.go        changes with their entries in the audit log and the journal
+//	master_key.go     the master key of the environment, or of development
+//	asked.go          a change request and its outcome
+//	ask.go            a change that a command requests
+//	authority.go      whether the caller may run the command
+//	env.go            input, output and questions
+//	services.go       the domains as commands use them
+//	output.go         tables, JSON and CSV
+//	given.go          the token, reason and break-glass flag of a line
+//	opened.go         the open database
+//	progress.go       the progress of a long command
+//	readable.go       credentials that other users of the machine could read
 package frame
 
 import (

@@ -13,17 +13,17 @@ import (
 // The exit codes.
 const (
 	ExitOK          = 0  // done
-	ExitInternal    = 1  // something went wrong that is not the operator's doing, or a check found something wrong
+	ExitInternal    = 1  // an internal error, or a check that failed
 	ExitUsage       = 2  // wrong flags or values
-	ExitUnavailable = 3  // the database or a provider cannot be used now; trying later is right
-	ExitNotFound    = 4  // there is no such thing
-	ExitConflict    = 5  // done before, or by another command
+	ExitUnavailable = 3  // the database or a provider is not available: try again later
+	ExitNotFound    = 4  // not found
+	ExitConflict    = 5  // already done, by this command or another one
 	ExitForbidden   = 6  // not allowed
-	ExitFunds       = 7  // a wallet, credits or a float do not cover it
+	ExitFunds       = 7  // not enough money or credits
 	ExitRefused     = 8  // refused by a provider
-	ExitUnknown     = 9  // the outcome is unknown: look before trying again
-	ExitDeclined    = 10 // a question was answered with no: nothing was done
-	ExitWaits       = 11 // it waits for a second person, who checks it in the console
+	ExitUnknown     = 9  // the outcome is unknown: check it before you try again
+	ExitDeclined    = 10 // a question was answered with no: nothing was changed
+	ExitWaits       = 11 // the request awaits approval by a second person in the console
 )
 
 var exitCodes = map[problem.Kind]int{

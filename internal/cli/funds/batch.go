@@ -367,7 +367,7 @@ func (c *batchStatus) Run(e *frame.Env) error {
 	})
 }
 
-// change changes a batch with its entry name of the caller in the audit log, and prints it.
+// change changes a batch with its entry in the audit log, and prints it.
 func (c *batchID) change(common *frame.Common, e *frame.Env, action string, do func(o *frame.Opened, s *batch.Batches, also func(*db.Tx) error) error) error {
 	return opened(common, e, &c.Tenant, func(o *frame.Opened, a *changes.Changes) error {
 		b, err := a.Batches.Get(e.Ctx, c.Tenant, c.ID)

@@ -3,11 +3,16 @@
 //
 // Files, each above those that it uses:
 //
-//	keys.go, clock.go, jobs.go, sample.go master keys; changed clocks; jobs; an installation with sample data
-//	figures.go the figures of pages recovery.go the steps after a restore migrate.go the schema migrate_copy.go a
-//	move to PostgreSQL claims.go payments of a provider's statement to look up backup.go backups made, checked
-//	and restored recovery_step.go a step with its entry name of the caller in the audit log recovery_state.go
-//	open points of a recovery, and the access to review schema.go a database opened with any schema
+//	keys.go, clock.go, jobs.go, sample.go     master keys; changed clocks; jobs; an installation with sample data
+//	figures.go                                the figures of pages
+//	recovery.go                               the steps after a restore
+//	migrate.go                                the schema
+//	migrate_copy.go                           a move to PostgreSQL
+//	claims.go                                 payments of a provider's statement to look up
+//	backup.go                                 backups made, checked and restored
+//	recovery_step.go                          a step with its entry in the audit log
+//	recovery_state.go                         open points of a recovery, and the access to review
+//	schema.go                                 a database opened with any schema
 package operations
 
 import (

@@ -53,7 +53,7 @@ type clockAccept struct {
 	frame.Reasoned
 }
 
-// Run stores the acceptance, with its entry name of the caller in the audit log.
+// Run stores the acceptance, with its entry in the audit log.
 func (c *clockAccept) Run(e *frame.Env) error {
 	reason := strings.TrimSpace(c.Reason)
 	if reason == "" {

@@ -17,7 +17,7 @@ type Example struct {
 	Body  map[string]string
 }
 
-// Case is one bad request and what its answer must be.
+// Case is one bad request with the required answer.
 type Case struct {
 	Name      string
 	Operation string
@@ -26,8 +26,8 @@ type Case struct {
 	Header    map[string]string
 	Body      []byte
 	Status    []int  // any of these
-	Field     string // that the answer must name; empty when it concerns none
-	Code      string // of the answer; empty for any
+	Field     string // field that the answer must name; empty if the error concerns no field
+	Code      string // code of the answer; empty: any code
 }
 
 // the statuses of a bad field.
@@ -146,7 +146,7 @@ func (g *generator) bodyField(f Field) {
 	bad := func(what, value string) {
 		g.add(Case{Name: f.Name + " " + what, Body: g.body(f.Name, value), Status: unprocessable, Field: f.Name})
 	}
-	if f.Kind == "wanted" { // what cannot be used is ignored; what cannot be read is not
+	if f.Kind == "wanted" { // unusable values are ignored, but unreadable values are errors
 		bad("with bad UTF-8", "\"24000\xff0000\"")
 		bad("nested deeply", strings.Repeat("[", 500)+strings.Repeat("]", 500))
 		bad("twice", `"order-20260001",`+quote(f.Name)+`:"order-20260001"`)
@@ -196,7 +196,7 @@ func (g *generator) bodyField(f Field) {
 		if f.Kind == "payees" { // the field names the row and its member
 			body.Field = ""
 		}
-		if f.Kind == "request" { // a request that is not open gets no other code
+		if f.Kind == "request" { // a request that is not open always gets this code
 			body.Status = []int{http.StatusUnauthorized, http.StatusUnprocessableEntity}
 			body.Field = ""
 		}
@@ -317,11 +317,11 @@ func nudge(limit string, by int64) string {
 	return fmt.Sprintf("%d.%02d", n/100, n%100)
 }
 
-// maxAddress is the longest text in a query string: an address that is longer than a server's header takes
-// never reaches the interface.
+// maxAddress is the maximum length of a text in a query string. The server refuses a longer address before it
+// reaches the interface.
 const maxAddress = 16 << 10
 
-// queryField makes what can be wrong with a parameter of the query string.
+// queryField makes the cases for a parameter of the query string.
 func (g *generator) queryField(f Field) {
 	bad := func(what, escaped string) {
 		g.add(Case{Name: f.Name + " " + what, URL: g.url(f.Name, escaped), Status: unprocessable, Field: f.Name})
@@ -375,7 +375,7 @@ func (g *generator) queryField(f Field) {
 	}
 }
 
-// pathField makes what can be wrong with a parameter of the path.
+// pathField makes the cases for a parameter of the path.
 func (g *generator) pathField(f Field) {
 	bad := func(what, escaped string) {
 		g.add(Case{Name: f.Name + " " + what, URL: g.url(f.Name, escaped), Status: []int{http.StatusNotFound, http.StatusUnprocessableEntity}})
@@ -392,7 +392,7 @@ func (g *generator) pathField(f Field) {
 	}
 }
 
-// headerField makes what can be wrong with a header.
+// headerField makes the cases for a header.
 func (g *generator) headerField(f Field) {
 	for what, value := range map[string]string{"too long": strings.Repeat("k", int(f.MaxLen)+1), "with a space": "a b", "with Latin-1": "caf\xe9"} {
 		g.add(Case{Name: f.Name + " " + what, Header: map[string]string{f.Name: value}, Status: unprocessable, Field: f.Name})

@@ -30,7 +30,8 @@ const Environment = "MAKOLA_TEST_CHROMIUM"
 //go:embed axe/axe.min.js
 var axe string
 
-// browserTime bounds one test with a browser. The longest runs alone and takes 50 s on two cores.
+// browserTime is the maximum time of one test with a browser. The longest test takes 50 s on two cores if it
+// runs alone.
 const browserTime = 6 * time.Minute
 
 // Tab is one tab of a real browser.
@@ -41,7 +42,7 @@ type Tab struct {
 
 	mu     sync.Mutex
 	faults []string // requests elsewhere, violations of the policy, errors of scripts
-	bytes  float64  // that came over the wire since the last reset
+	bytes  float64  // bytes received since the last reset
 }
 
 // watch notes violations of the content security policy in the page itself.
@@ -65,7 +66,7 @@ func Open(t testing.TB, base string) *Tab {
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(allocator)
 	t.Cleanup(closeTab)
-	if err := chromedp.Run(ctx); err != nil { // outside the bound, so that the browser outlives it and a failure can show the page
+	if err := chromedp.Run(ctx); err != nil { // without the time limit, so that a failed test can still show the page
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, browserTime)
@@ -96,7 +97,7 @@ func (b *Tab) hear(event any) {
 	}
 }
 
-// Weight is how many bytes came over the wire so far.
+// Weight returns the number of bytes received since the last reset.
 func (b *Tab) Weight() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,8 +149,8 @@ func (b *Tab) Obeys() {
 	}
 }
 
-// Click clicks in the middle of an element as a mouse does, once it is there and the page is loaded, since an earlier click can be lost. Of
-// text that wraps it clicks in the first line: the middle of all lines may be beside the text.
+// Click clicks in the middle of an element as a mouse does. It waits for the element and for the loaded page, because an earlier click can
+// be lost. In a text of several lines it clicks in the first line, because the middle of all lines may be next to the text.
 func (b *Tab) Click(selector string) {
 	b.t.Helper()
 	const middle = `(q => { const e = document.querySelector(q); if (!e || !e.checkVisibility() || document.readyState !== "complete") return null;
@@ -179,7 +180,7 @@ func (b *Tab) Fill(pairs ...string) {
 	}
 }
 
-// See waits until an element is there to be seen.
+// See waits until an element is visible.
 func (b *Tab) See(selector string) {
 	b.t.Helper()
 	b.until(selector, func() bool {
@@ -206,7 +207,7 @@ func (b *Tab) Reads(selector, text string) {
 	})
 }
 
-// until looks again and again, also while the browser is on its way from one page to another.
+// until repeats a check, even while the browser loads another page.
 func (b *Tab) until(what string, so func() bool) {
 	b.t.Helper()
 	for !so() {
@@ -221,7 +222,7 @@ func (b *Tab) evaluates(expression string, into any) bool {
 	return chromedp.Run(b.ctx, chromedp.Evaluate(expression, into)) == nil
 }
 
-// shows is the address and the text of the page, for a test that failed.
+// shows returns the address and the text of the page, for a failed test.
 func (b *Tab) shows() string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), 5*time.Second)
 	defer cancel()
@@ -245,10 +246,10 @@ func (b *Tab) Look(width int64, theme string) {
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}))
 }
 
-// Audit holds a page to the rules of axe-core: nothing serious or critical.
+// Audit checks a page with axe-core. It fails the test for serious and critical violations.
 func (b *Tab) Audit(what string) { b.t.Helper(); b.audit(what, `{resultTypes: ["violations"]}`) }
 
-// AuditColours holds a page that was audited to the rules about colours, in another theme.
+// AuditColours checks the colours of an audited page in another theme.
 func (b *Tab) AuditColours(what string) {
 	b.t.Helper()
 	b.audit(what, `{resultTypes: ["violations"], runOnly: {type: "rule", values: ["color-contrast", "link-in-text-block"]}}`)
@@ -293,7 +294,7 @@ func (b *Tab) Picture(file string) {
 	b.write(file, png)
 }
 
-// View writes a picture of the part of the page that is seen.
+// View writes a picture of the visible part of the page.
 func (b *Tab) View(file string) {
 	b.t.Helper()
 	var png []byte

@@ -25,7 +25,7 @@ import (
 // Environment is the variable with the URL of the test server.
 const Environment = "MAKOLA_TEST_POSTGRES"
 
-// connections bounds a test's PostgreSQL pool: few, because many packages are tested at once.
+// connections is the size of a test's PostgreSQL pool. It is small, because many packages are tested at once.
 const connections = 8
 
 // EnginesVariable names the one engine that Each runs on: the gate runs most packages on PostgreSQL with the race detector and on
@@ -47,7 +47,7 @@ func Engines() []db.Engine {
 			return []db.Engine{e}
 		}
 	}
-	panic(EnginesVariable + " is " + named + ", which is no engine") // no engine would be a test that cannot fail
+	panic(EnginesVariable + " is " + named + ", which is no engine") // a test without an engine could not fail
 }
 
 // Each runs fn as a subtest on a fresh database of each engine.
@@ -62,8 +62,8 @@ func Each(t *testing.T, fn func(t *testing.T, d *db.DB)) {
 	}
 }
 
-// EachFaulty is Each with connections that break on demand. Once fn has ended, also by Fatal, they break no more: the cleanup of the test
-// would wait for the database.
+// EachFaulty is Each with connections that break on demand. After fn has ended, also by Fatal, connections no longer break, because the
+// cleanup of the test needs the database.
 func EachFaulty(t *testing.T, fn func(t *testing.T, d *db.DB, f *db.Faults)) {
 	t.Helper()
 	t.Parallel()
@@ -157,10 +157,10 @@ func URL(t testing.TB) string {
 	return lease(t, server, template)
 }
 
-// templates are the names of the templates by server, of those that this process has found or made.
+// templates has the names of the templates that this process has found or made, by server.
 var templates sync.Map
 
-// templateOf returns the template of a server. It asks the server once.
+// templateOf returns the template of a server. It queries the server once.
 func templateOf(server string) (string, error) {
 	if name, known := templates.Load(server); known {
 		return name.(string), nil

@@ -23,8 +23,7 @@ type Freezer struct {
 	work   sync.WaitGroup
 }
 
-// Freezable makes a fresh PostgreSQL database and gives the way to it through a
-// Freezer.
+// Freezable makes a fresh PostgreSQL database and returns its URL through a Freezer.
 func Freezable(t testing.TB) (way string, f *Freezer) {
 	t.Helper()
 	u, err := url.Parse(URL(t))
@@ -41,7 +40,7 @@ func Freezable(t testing.TB) (way string, f *Freezer) {
 	return u.String(), f
 }
 
-// Freeze silences every connection for good, and those that come until Thaw.
+// Freeze silences all open connections for good, and all new connections until Thaw.
 func (f *Freezer) Freeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,8 +49,7 @@ func (f *Freezer) Freeze() {
 	f.done = make(chan struct{})
 }
 
-// Cut ends every connection and refuses those that come until Thaw, as a server
-// that restarts does.
+// Cut ends all open connections and refuses new connections until Thaw, as a restarting server does.
 func (f *Freezer) Cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +100,7 @@ func (f *Freezer) accept() {
 	}
 }
 
-// pass carries bytes until a side ends, or for nothing once done is closed.
+// pass forwards bytes until one side ends. After done is closed it discards them.
 func pass(to, from net.Conn, done chan struct{}) {
 	buffer := make([]byte, 64<<10)
 	for {

@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Making a PostgreSQL database costs some 500 files, and several times as long where the file system remembers those that were just
-// deleted. So databases are used again: each has a number, and who holds the lock of its name on the server has the database. The
-// lock ends with its connection, whatever becomes of the test. A test that takes a database empties it first, and makes it anew when
-// its tables are no longer those that it was made with.
+// Creating a PostgreSQL database creates about 500 files, and takes several times as long on some file systems after deletions. So
+// databases are used again. Each database has a number and a lock on the server, and the process with the lock has the database. The
+// lock ends with its connection, even if the test crashes. A test that takes a database first empties it. If the tables have
+// changed, the test creates the database again.
 //
-// A process keeps the databases that its tests had, with a connection to each: on a new connection the server reads its catalogue
-// anew, which costs more than a small test.
+// A process keeps the databases that its tests used, with a connection to each. On a new connection the server reads its
+// catalogue again, which costs more than a small test.
 
 // leased is a database that this process has.
 type leased struct {
@@ -130,7 +130,7 @@ var (
 	errChanged = errors.New("a test changed its tables")
 )
 
-// empty makes a database as it was made. An error means that it cannot be used.
+// empty resets a database to its initial state. After an error the database cannot be used.
 func (d *leased) empty(ctx context.Context) (err error) {
 	if d.inside == nil {
 		if d.inside, err = d.connect(ctx); err != nil {
@@ -151,7 +151,7 @@ func (d *leased) empty(ctx context.Context) (err error) {
 	return err
 }
 
-// connect opens the connection to a database, if it is there.
+// connect opens the connection to a database, if the database exists.
 func (d *leased) connect(ctx context.Context) (*pgx.Conn, error) {
 	var there bool
 	if err := d.lock.QueryRow(ctx, nameThere, d.name).Scan(&there); err != nil || !there {

@@ -28,9 +28,9 @@ const (
 	Accepted  Step = "accepted" // the mail is stored, and not answered yet
 )
 
-// Fault is how a server breaks at a step. The zero value is not at all.
+// Fault tells how a server breaks at a step. With the zero value it does not break.
 type Fault struct {
-	Answer string // in place of the usual one, such as 451 4.7.1 greylisted
+	Answer string // answer in place of the usual one, such as 451 4.7.1 greylisted
 	Hang   bool   // no answer until the server stops
 	Drop   bool   // the connection ends
 }
@@ -128,7 +128,7 @@ func (s *Server) broken(w io.Writer, step Step) (answered, over bool) {
 	return false, false
 }
 
-// talk holds one conversation.
+// talk handles one connection.
 func (s *Server) talk(conn net.Conn) {
 	say := func(text string) { _, _ = io.WriteString(conn, text+"\r\n") }
 	if answered, over := s.broken(conn, Connect); over || answered {
@@ -164,7 +164,7 @@ func (s *Server) talk(conn net.Conn) {
 	}
 }
 
-// take takes one mail. It reports whether the conversation ends.
+// take receives one mail. It reports whether the connection ends.
 func (s *Server) take(conn net.Conn, in *textproto.Reader, say func(string)) (over bool) {
 	if answered, over := s.broken(conn, Data); over || answered {
 		return over

@@ -1,5 +1,6 @@
-// Package matrix cuts long matrices of tests (every fault at every boundary, every bad value for every field) for the gate to some
-// cases of each kind. make deep runs them whole, and gate_test.go requires that it runs every test that uses this package.
+// Package matrix reduces long matrices of tests to some cases of each kind for the gate. Examples are every fault at every
+// boundary, and every bad value for every field. make deep runs the complete matrices. gate_test.go requires that make deep runs
+// every test that uses this package.
 package matrix
 
 import (
@@ -9,14 +10,14 @@ import (
 	"slices"
 )
 
-// Variable makes every matrix whole where it is set.
+// If Variable is set, every matrix is complete.
 const Variable = "MAKOLA_TEST_DEEP"
 
-// Whole reports whether matrices are whole.
+// Whole reports whether matrices are complete.
 func Whole() bool { return os.Getenv(Variable) != "" }
 
-// Next gives the place to break off at after the nth: each one where matrices are whole, else ever further apart, so that a run of
-// 40 boundaries is broken off at 9 of them.
+// Next returns the next boundary to test after the nth. In complete matrices it is the following boundary. Otherwise the distance
+// grows, so that a run of 40 boundaries is tested at 9 of them.
 func Next(nth int) int {
 	if Whole() {
 		return nth + 1
@@ -24,7 +25,7 @@ func Next(nth int) int {
 	return nth + 1 + nth/3
 }
 
-// Turns gives out the values of one side of a matrix in turn.
+// Turns returns the values of one side of a matrix in rotation.
 type Turns[K cmp.Ordered, V any] struct {
 	values map[K]V
 	keys   []K
@@ -36,7 +37,7 @@ func TurnsOf[K cmp.Ordered, V any](values map[K]V) *Turns[K, V] {
 	return &Turns[K, V]{values: values, keys: slices.Sorted(maps.Keys(values))}
 }
 
-// Some gives the next n values, or all of them where matrices are whole.
+// Some returns the next n values, or all values in a complete matrix.
 func (t *Turns[K, V]) Some(n int) []V {
 	if n >= len(t.keys) || Whole() {
 		n = len(t.keys)

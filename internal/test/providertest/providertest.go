@@ -1,7 +1,7 @@
-// Package providertest holds one conformance suite for each provider role. An adapter passes when its suites do. They
-// drive it against a provider that misbehaves in every known way, and hold its outcomes to the rules of package
-// provider. Above all, an outcome that allows a refund (Rejected, NotSent) is checked against the provider's own
-// book, which must not have moved anything.
+// Package providertest holds one conformance suite for each provider role. An adapter passes when its suites do. The
+// suites run it against a provider that misbehaves in every known way, and compare its outcomes with the rules of
+// package provider. Above all, an outcome that allows a refund (Rejected, NotSent) is checked against the provider's
+// own book, which must not have moved anything.
 package providertest
 
 import (
@@ -21,11 +21,10 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Bench is an adapter with the provider that it talks to. Faults go by the
-// simulator's names.
+// Bench is an adapter with its simulated provider. Faults have the simulator's names.
 type Bench struct {
 	Rail provider.Rail
-	// Unreachable is the same rail where nothing listens.
+	// Unreachable is the same rail with an address at which nothing listens.
 	Unreachable provider.Rail
 	Network     msisdn.Network
 	// BankCode, when set, makes Disburser send to bank accounts.
@@ -50,13 +49,12 @@ type Bench struct {
 	Advance func(time.Duration)
 	// Moved returns the entries of the provider's book with a reference.
 	Moved func(reference string) []Movement
-	// CallbackURL is where callbacks go; Callbacks gives those that came
-	// since it was last asked.
+	// CallbackURL is the address of callbacks. Callbacks returns the callbacks since its last call.
 	CallbackURL string
 	Callbacks   func() []provider.CallbackRequest
 	// Exchanges returns the exchanges that the adapter's client recorded so far.
 	Exchanges func() []provider.Exchange
-	// Secrets must show in no exchange.
+	// Secrets must not appear in any exchange.
 	Secrets []string
 }
 
@@ -94,11 +92,11 @@ func (b Bench) Wallet(code string) msisdn.MSISDN {
 // Account is a bank account with a magic code.
 func (b Bench) Account(code string) string { return "144100" + "0000" + code }
 
-// questions is how often a fault strikes a question: the transport asks again
-// over every idle connection that turns out to be closed.
+// questions is the number of requests that a fault must affect for one query. The transport repeats the query
+// on every idle connection that turns out to be closed.
 const questions = 20
 
-// mover is a role that moves money, seen alike.
+// mover is a common view of the roles that move money.
 type mover struct {
 	b        Bench
 	op       string // operation as faults name it
@@ -108,7 +106,7 @@ type mover struct {
 	repeats  bool                          // Rail.MayRepeat has the role's requests
 	hinted   func(reference string) string // the reference that callbacks name; nil: the payment's
 	failures map[string]string             // magic code to reason, failing after acceptance
-	refusals []string                      // magic codes that are refused outright
+	refusals []string                      // magic codes of immediate refusals
 }
 
 // Collector holds a rail's Collector to its role.
@@ -295,7 +293,7 @@ func (m mover) moved(reference string) (status string, entries int) {
 	return status, len(list)
 }
 
-// check holds any outcome of a submission to the provider's book.
+// check compares the outcome of a submission with the provider's book.
 func (m mover) check(t *testing.T, reference string, o provider.Outcome) {
 	t.Helper()
 	_, entries := m.moved(reference)
@@ -313,7 +311,7 @@ func (m mover) check(t *testing.T, reference string, o provider.Outcome) {
 	}
 }
 
-// checkStatus holds any outcome of a status query to its role.
+// checkStatus checks that the outcome of a status query is one that the role allows.
 func (m mover) checkStatus(t *testing.T, o provider.Outcome) {
 	t.Helper()
 	if o.Class != provider.Accepted && o.Class != provider.Unknown {
@@ -410,13 +408,12 @@ func (m mover) refuse(t *testing.T) {
 	}
 }
 
-// faults strikes the submission with each fault and holds the class to what
-// could be known.
+// faults submits with each fault, and checks that the class is not more certain than the fault allows.
 func (m mover) faults(t *testing.T) {
 	for _, c := range []struct {
 		fault string
 		want  provider.Class
-		done  bool // the provider has it all the same
+		done  bool // the provider has the payment nevertheless
 	}{
 		{"answer_lost", provider.Unknown, true},
 		{"request_lost", provider.Unknown, false},
@@ -431,7 +428,7 @@ func (m mover) faults(t *testing.T) {
 		t.Run(c.fault, func(t *testing.T) {
 			defer m.b.Clear()
 			reference, a := uuid.NewString(), amount()
-			if m.op == "bundle" { // warm, so that the fault strikes the purchase
+			if m.op == "bundle" { // opens the connection, so that the fault affects the purchase
 				m.submit(context.Background(), m.b.Rail, uuid.NewString(), a, "000")
 			}
 			m.b.Fault(m.op, c.fault, 2)
@@ -455,7 +452,7 @@ func (m mover) faults(t *testing.T) {
 	}
 }
 
-// silence gives a request up while the provider, which has it, is silent.
+// silence cancels a request while the provider has it and does not answer.
 func (m mover) silence(t *testing.T) {
 	defer m.b.Clear()
 	reference, a := uuid.NewString(), amount()
@@ -558,7 +555,8 @@ func (m mover) reversed(t *testing.T) {
 	}
 }
 
-// callbacks: every callback, true or not, is a hint at the right payment. A forged one is refused where they are signed.
+// callbacks checks that every callback, true or false, is a hint for the right payment. If callbacks are signed, a
+// forged callback must be refused.
 func (m mover) callbacks(t *testing.T) {
 	parse := m.b.Rail.Callbacks.ParseCallback
 	for _, c := range []struct {
@@ -575,7 +573,7 @@ func (m mover) callbacks(t *testing.T) {
 		m.b.Advance(time.Minute)
 		m.b.Advance(time.Minute)
 		got := m.b.Callbacks()
-		if m.b.SilentFailures && m.op == "collect" { // no callback lies, because each lie is a failure here
+		if m.b.SilentFailures && m.op == "collect" { // no false callbacks, because each would be a failure here
 			c.least = map[string]int{"020": 0, "008": 1}[c.code]
 			if c.code == "000" || c.code == "004" {
 				c.least = map[string]int{"": 1, "callback_forged": 1, "callback_late": 1, "callback_early": 1, "callback_duplicate": 2}[c.fault]
@@ -591,7 +589,7 @@ func (m mover) callbacks(t *testing.T) {
 		if m.hinted != nil {
 			named = m.hinted(reference)
 		}
-		forged := 0 // of the signed ones, which come in any order
+		forged := 0 // number of signed callbacks, which arrive in any order
 		if m.b.Signed && c.fault == "callback_forged" && len(got) > 1 {
 			forged = 1
 		}

@@ -41,7 +41,8 @@ func (s TextSample) Answer() provider.Answer {
 	return provider.Answer{Status: s.Status, Body: s.Body, Written: true}
 }
 
-// Check compares an outcome with the meaning of the sample. Only one of grade D is a refusal or an acceptance.
+// Check compares an outcome with the meaning of the sample. Only a sample of grade D may be a refusal or an
+// acceptance.
 func (s TextSample) Check(t *testing.T, o provider.Outcome) {
 	t.Helper()
 	w := s.Want
@@ -53,13 +54,13 @@ func (s TextSample) Check(t *testing.T, o provider.Outcome) {
 	}
 }
 
-// TextBench is a sender of texts with the provider that it talks to. Faults go by the simulator's names.
+// TextBench is a sender of texts with its simulated provider. Faults have the simulator's names.
 type TextBench struct {
 	// Send sends a text and waits for its outcome; Unreachable does so where nothing listens.
 	Send, Unreachable func(ctx context.Context, to msisdn.MSISDN, text string) provider.Outcome
 	Fault             func(fault string)
 	Clear             func()
-	// Taken counts the texts to a number that the provider took.
+	// Taken counts the texts to a number that the provider accepted.
 	Taken func(to msisdn.MSISDN) int
 	// Refusals are the documented refusals of an account that faults can arm; empty: there is none over this protocol.
 	Refusals []string

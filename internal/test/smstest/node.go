@@ -125,8 +125,8 @@ func (n *Node) Quiet() {
 	n.QuietOr(stalled)
 }
 
-// QuietOr is Quiet that moves the clock after each stretch of work. A step that a busy database refused waits by the
-// clock for its next try, and nothing else moves it.
+// QuietOr is Quiet that also moves the clock when work stalls. If a busy database refused a step, the step waits by
+// the clock for its next try, and nothing else moves the clock.
 func (n *Node) QuietOr(stretch time.Duration) {
 	n.T.Helper()
 	retry := leastRetry
