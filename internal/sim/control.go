@@ -374,7 +374,8 @@ func (s *Sim) statementFile(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(file) // a client that has gone needs none
 }
 
-// statementTime reads a day or moment of a download. A day is its beginning and behind.
+// statementTime reads a day or a moment from the query of a download. For a day it returns the beginning of
+// the day plus behind.
 func statementTime(r *http.Request, name string, none time.Time, behind time.Duration) (time.Time, error) {
 	text := strings.TrimSpace(r.URL.Query().Get(name))
 	if text == "" {

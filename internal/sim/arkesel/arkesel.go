@@ -51,7 +51,7 @@ type arkesel struct {
 // Arkesel is a simulated Arkesel whose texts tests can read.
 type Arkesel struct{ a *arkesel }
 
-// New returns an Arkesel. It works once a simulator has been opened with Join among its parts.
+// New returns an Arkesel. It works only in a simulator that was opened with its Join as a part.
 func New() *Arkesel { return &Arkesel{} }
 
 // Texts returns every text that was taken, in order.
@@ -211,7 +211,7 @@ func (a *arkesel) take(c *call, r request) {
 	c.Answer(http.StatusOK, "application/json", encode(map[string]any{"status": "success", "data": data}))
 }
 
-// pay takes a cost off the balance, if there is so much.
+// pay subtracts a cost from the balance. It reports whether the balance was large enough.
 func (a *arkesel) pay(cost int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// statement renders the statement's file. No file of Hubtel was seen: the headings follow the names of its interface, as the profile of
-// docs/operations/reconcile.md has them.
+// statement renders the file of a statement. We have seen no file from Hubtel, so the headings are names of its interface, as in the
+// profile of docs/operations/reconcile.md.
 func statement(lines []sim.Line) [][]string {
 	rows := [][]string{{"Date", "Transaction ID", "Client Reference", "Status", "Transaction Type", "Customer Number", "Amount", "Currency", "Charges", "Balance", "Description"}}
 	for _, l := range lines {

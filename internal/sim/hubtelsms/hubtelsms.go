@@ -56,7 +56,7 @@ type hubtel struct {
 // Hubtel is a simulated Hubtel SMS whose texts tests can read.
 type Hubtel struct{ h *hubtel }
 
-// New returns a Hubtel SMS. It works once a simulator has been opened with Join among its parts.
+// New returns a Hubtel SMS. It works only in a simulator that was opened with its Join as a part.
 func New() *Hubtel { return &Hubtel{} }
 
 // Texts returns every text that was taken, in order.

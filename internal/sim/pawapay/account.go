@@ -15,7 +15,8 @@ const Name = "pawapay"
 // Options are the settings of an account, which a business makes in pawaPay's dashboard.
 type Options struct {
 	CallbackURL string // where callbacks go; empty: nowhere
-	// RejectRepeats is whether an id that was used before is rejected, as the guide has it, and not ignored.
+	// RejectRepeats makes pawaPay reject an id that was used before, as its guide describes. Otherwise it
+	// ignores the request.
 	RejectRepeats bool
 	Unsigned      bool // callbacks have no signature
 }
@@ -28,7 +29,7 @@ const (
 	maxBody  = 64 << 10
 )
 
-// visibleAfter is the time after which the simulated pawaPay shows every payment: it shows them at once.
+// visibleAfter is the time after which every payment is visible. The simulated pawaPay shows them at once.
 const visibleAfter = time.Minute
 
 // Config is the configuration of an adapter that talks to the pawaPay of a simulator reached at base, such as
@@ -40,22 +41,23 @@ func Config(base string) config.PawaPay {
 // networks are pawaPay's names of the networks.
 var networks = map[string]msisdn.Network{"MTN_MOMO_GHA": msisdn.MTN, "VODAFONE_GHA": msisdn.Telecel, "AIRTELTIGO_GHA": msisdn.AirtelTigo}
 
-// neverEnds is the plan of a payment that stays under way.
+// neverEnds is the plan of a payment that stays pending.
 var neverEnds = sim.Plan{Wait: true}
 
-// failing returns the plan of a documented test number that fails.
+// failing returns the plan of a documented test number whose payments fail.
 func failing(why sim.Reason) sim.Plan {
 	return sim.Plan{Delay: sim.SettleSoon, Then: sim.Failed, Reason: why}
 }
 
-// The reasons that only pawaPay's test numbers have.
+// Reasons of failures that occur only with pawaPay's test numbers.
 const (
 	unspecified   sim.Reason = "unspecified"
 	notReceiving  sim.Reason = "not_receiving"
 	payerNotFound            = sim.NotRegistered
 )
 
-// testDeposits and testPayouts are the documented test numbers that do not complete, by the number without 233.
+// testDeposits and testPayouts have the documented test numbers whose payments do not complete. The keys are
+// the numbers without 233.
 var (
 	testDeposits = map[string]sim.Plan{
 		"593456019": failing(sim.OverLimit), "593456029": failing(payerNotFound), "593456039": failing(sim.Declined), "593456069": failing(unspecified), "593456129": neverEnds,

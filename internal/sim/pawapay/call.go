@@ -44,7 +44,7 @@ func (c *call) body(into any) (ok bool) {
 	return err == nil
 }
 
-// give answers with HTTP 200, as pawaPay does to everything that it understood.
+// give answers with HTTP 200, as pawaPay does for every request that it understands.
 func (c *call) give(v any) { c.Answer(http.StatusOK, jsonType, encode(v)) }
 
 func encode(v any) []byte {
@@ -55,7 +55,8 @@ func encode(v any) []byte {
 	return b
 }
 
-// refused is the body of a rejection. idName names the member with the id of the payment; empty: it has none.
+// refused is the body of a rejection. idName is the name of the member with the payment's id. If it is empty,
+// there is no such member.
 func refused(idName, code, message string, id ...string) map[string]any {
 	body := map[string]any{"status": "REJECTED", "failureReason": map[string]any{"failureCode": code, "failureMessage": message}}
 	if idName != "" && len(id) == 1 {
@@ -64,7 +65,7 @@ func refused(idName, code, message string, id ...string) map[string]any {
 	return body
 }
 
-// refusal renders a code for a fault's Answer.
+// refusal returns the response for the code in a fault's Answer.
 func refusal(_, code string, o sim.Order) (status int, body []byte) {
 	code = cmp.Or(code, "INVALID_PHONE_NUMBER")
 	answer := refused("", code, "The request was rejected")
@@ -78,7 +79,7 @@ func refusal(_, code string, o sim.Order) (status int, body []byte) {
 	return http.StatusOK, encode(answer)
 }
 
-// The resources, which the book keeps with each order.
+// The resources. The book stores the resource of each order.
 const (
 	deposits = "deposits"
 	payouts  = "payouts"
@@ -96,5 +97,5 @@ func idName(resource string) string {
 	return "payoutId"
 }
 
-// stamp writes a time as pawaPay does.
+// stamp formats a time as pawaPay does.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }

@@ -30,7 +30,7 @@ func (p *pawapay) callback(e sim.Entry) sim.Callback {
 // components are the signed parts of a callback, in pawaPay's order.
 const components = `("@method" "@authority" "@path" "signature-date" "content-digest" "content-type" "content-length")`
 
-// sign signs a callback as RFC 9421 has it, with a key under the id of pawaPay's own.
+// sign signs a callback according to RFC 9421. The id of the key is always that of pawaPay's own key.
 func (p *pawapay) sign(b *sim.Callback, key *ecdsa.PrivateKey) {
 	u, err := url.Parse(b.URL)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *pawapay) forge(b sim.Callback) sim.Callback {
 	return b
 }
 
-// publicKey is the key in the form of the answer.
+// publicKey is the key as in the response of pawaPay.
 func (p *pawapay) publicKey() []byte {
 	der, err := x509.MarshalPKIXPublicKey(&p.key.PublicKey)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *pawapay) publicKey() []byte {
 	return der
 }
 
-// keyID names the key of this simulator: each start has another.
+// keyID is the id of this simulator's key. Each start makes a new key.
 func (p *pawapay) keyID() string {
 	sum := sha256.Sum256(p.publicKey())
 	return "HTTP_EC_P256_KEY:" + hex.EncodeToString(sum[:4])

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// Settings are the settings of an account in pawaPay's dashboard, as members of the control interface.
+// Settings are the settings of an account in pawaPay's dashboard, as the control interface reads them.
 type Settings struct {
 	CallbackURL   *string `json:"callback_url,omitempty"`   // where callbacks go; empty: nowhere
 	RejectRepeats *bool   `json:"reject_repeats,omitempty"` // whether a used id is rejected instead of ignored

@@ -72,13 +72,13 @@ func (p *pawapay) balances(c *call) {
 
 func amountText(amount money.Pesewas) string { return amount.String() }
 
-// RefusalAnswers returns the Answers worth trying for refuse and refuse_after.
+// RefusalAnswers returns useful Answers for refuse and refuse_after.
 func RefusalAnswers() []string {
 	return sim.RefusalAnswers("200:INVALID_PHONE_NUMBER", "200:AMOUNT_OUT_OF_BOUNDS", "200:PROVIDER_TEMPORARILY_UNAVAILABLE", "200:UNSPECIFIED_FAILURE", "400:INVALID_INPUT",
 		"400:INVALID_PHONE_NUMBER", "500:UNKNOWN_ERROR", "500:INVALID_PHONE_NUMBER")
 }
 
-// StatusAnswers returns the Answers worth trying for status_answer.
+// StatusAnswers returns useful Answers for status_answer.
 func StatusAnswers() []string {
 	return sim.StatusAnswers("400:INVALID_INPUT", "404:UNKNOWN_ERROR", "500:UNKNOWN_ERROR", "200:UNKNOWN_ERROR")
 }

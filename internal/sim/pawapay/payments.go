@@ -33,10 +33,11 @@ type body struct {
 	Message   string `json:"customerMessage"`
 }
 
-// amountForm is an amount as pawaPay takes it: no zero in front, and no more than the two decimals of the networks of Ghana.
+// amountForm is the form of an amount that pawaPay accepts: without a leading zero, and with at most two decimals, as the
+// networks of Ghana have.
 var amountForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})(\.[0-9]{1,2})?$`)
 
-// messageForm is a text for the customer.
+// messageForm is the form of a text for the customer.
 var messageForm = regexp.MustCompile(`^[a-zA-Z0-9 ]{4,22}$`)
 
 // deposit answers a deposit.
@@ -55,7 +56,8 @@ func (p *pawapay) payout(c *call) {
 	}
 }
 
-// refund answers a refund. One of a deposit that is not completed, or of more than is left, is taken and fails.
+// refund answers a refund. It accepts a refund of a deposit that is not completed, or of more than is left.
+// Such a refund fails later.
 func (p *pawapay) refund(c *call) {
 	var b body
 	if !c.body(&b) {
@@ -75,7 +77,8 @@ func (p *pawapay) refund(c *call) {
 	p.place(c, refunds, b.RefundID, b, to, sim.Order{Kind: sim.Payout, Refunds: of.Reference}, nil)
 }
 
-// place checks and enters a payment, and answers it. o has its kind, and the deposit of a refund.
+// place checks a payment, enters it in the book and answers the request. o has the kind of the payment, and
+// for a refund the deposit.
 func (p *pawapay) place(c *call, resource, id string, b body, to *party, o sim.Order, numbers map[string]sim.Plan) {
 	name := idName(resource)
 	parsed, err := uuid.Parse(id)
@@ -145,7 +148,7 @@ func (p *pawapay) status(resource string) func(*call) {
 	}
 }
 
-// object is a payment as queries and callbacks have it.
+// object returns a payment as in status responses and callbacks.
 func object(e sim.Entry) map[string]any {
 	wallet := map[string]any{"type": "MMO", "accountDetails": map[string]any{"phoneNumber": e.Party, "provider": e.Wire}}
 	o := map[string]any{idName(e.Resource): e.Reference, "status": statusOf(e), "amount": amountText(e.Amount), "currency": currency, "country": country,
@@ -164,8 +167,8 @@ func object(e sim.Entry) map[string]any {
 	return o
 }
 
-// statusOf is pawaPay's status of a payment. A payout that is under way for long is enqueued, and one that never ends is in
-// reconciliation.
+// statusOf returns pawaPay's status of a payment. A payout that is pending for long is "enqueued". A payout that never ends
+// is "in reconciliation".
 func statusOf(e sim.Entry) string {
 	switch {
 	case e.Status == sim.Success:

@@ -10,11 +10,12 @@ import (
 // Name is Paystack's name, as in paths, faults and the book.
 const Name = "paystack"
 
-// Options are the habits of the simulated Paystack.
+// Options configure the behaviour of the simulated Paystack.
 type Options struct {
-	// EventURL is where events go, which a business sets in Paystack's dashboard; empty: nowhere.
+	// EventURL is the address to which Paystack sends events. A business sets it in the dashboard. If it is
+	// empty, no events are sent.
 	EventURL string
-	// OTP is whether transfers wait for an OTP, which a business switches off in the dashboard.
+	// OTP makes transfers wait for an OTP. A business switches it off in the dashboard.
 	OTP bool
 }
 
@@ -29,7 +30,7 @@ const (
 // goodOTP is the OTP that the simulated Paystack accepts; its documents have no test value.
 const goodOTP = "123456"
 
-// visibleAfter is the time after which the simulated Paystack shows every transfer: it shows them at once.
+// visibleAfter is the time after which every transfer is visible. The simulated Paystack shows them at once.
 const visibleAfter = time.Minute
 
 // Config is the configuration of an adapter that talks to the Paystack of a simulator reached at base, such as
@@ -98,5 +99,5 @@ func bankOf(code string) (bank, bool) {
 	return bank{}, false
 }
 
-// wallets are the networks of charges, with the names that authorizations have.
+// wallets are the networks of charges, with their names in authorizations.
 var wallets = map[string]string{"mtn": "MTN Mobile Money", "vod": "Vodafone Cash", "atl": "AirtelTigo Money"}

@@ -45,7 +45,7 @@ func refused(message, kind, code string) answer {
 	return a
 }
 
-// refusal renders a code for a fault's Answer.
+// refusal returns the response for the code in a fault's Answer.
 func refusal(_, code string, _ sim.Order) (status int, body []byte) {
 	code = cmp.Or(code, "invalid_transfer_recipient")
 	message, kind := "Recipient specified is invalid", "validation_error"
@@ -62,13 +62,13 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z
 func transferID(e sim.Entry) int64    { return 860_000_000 + e.Number }
 func transferCode(e sim.Entry) string { return fmt.Sprintf("TRF_51a0%012x", e.Number) }
 
-// numberOf finds the entry that a transfer code names.
+// numberOf returns the number of the entry with a transfer code.
 func numberOf(code string) (number int64, ok bool) {
 	n, err := fmt.Sscanf(code, "TRF_51a0%012x", &number)
 	return number, n == 1 && err == nil
 }
 
-// wired is the part of a transfer that the book keeps for answers.
+// wired is the part of a transfer that the book stores for responses.
 type wired struct {
 	Kind, Bank, Name, Code string
 	OTP                    bool
@@ -94,7 +94,7 @@ func statusOf(e sim.Entry) string {
 	}
 }
 
-// recipientObject is the object of a recipient, in the members that the answer to its creation has.
+// recipientObject is a recipient as in the response to its creation.
 func recipientObject(r recipient, at time.Time) map[string]any {
 	b, _ := bankOf(r.bank)
 	return map[string]any{
@@ -106,7 +106,7 @@ func recipientObject(r recipient, at time.Time) map[string]any {
 	}
 }
 
-// recipientID is a number that the code decides.
+// recipientID returns a number that is made from the recipient's code.
 func recipientID(r recipient) int64 {
 	n := int64(0)
 	for _, c := range []byte(r.code) {
@@ -115,7 +115,7 @@ func recipientID(r recipient) int64 {
 	return 10_000_000 + n
 }
 
-// written is a party as recipients have it: a wallet with ten digits.
+// written returns a party as in recipients: a wallet has ten digits.
 func written(party string) string {
 	if m, err := msisdn.Parse(party); err == nil && strings.HasPrefix(party, "233") {
 		return m.Local()
@@ -140,7 +140,7 @@ func latest(e sim.Entry) time.Time {
 	return e.Settled
 }
 
-// queuedObject is the answer to a transfer, which has its recipient as a number.
+// queuedObject is the response to a transfer. It has the recipient as a number.
 func queuedObject(e sim.Entry) map[string]any {
 	o, w := transferObject(e), wireOf(e)
 	o["transfersessionid"], o["transfertrials"], o["recipient"] = []any{}, []any{}, recipientID(recipient{code: w.Code})

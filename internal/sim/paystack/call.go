@@ -27,7 +27,7 @@ type paystack struct {
 	made       int                  // references invented
 }
 
-// maxRecipients bounds the recipients that are kept; then any one is forgotten.
+// maxRecipients is the maximum number of stored recipients. Beyond it, any one is dropped.
 const maxRecipients = 100_000
 
 // call is one request.
@@ -50,7 +50,8 @@ func (c *call) give(status int, message string, data any) {
 	c.Answer(status, "application/json", encode(answer{Status: true, Message: message, Data: data}))
 }
 
-// refuse answers a request that no fault takes away. Paystack's older refusals have neither type nor code.
+// refuse answers a request with a refusal, unless a fault suppresses the response. Paystack's older refusals
+// have neither type nor code.
 func (c *call) refuse(status int, message, kind, code string) {
 	c.Write(status, "application/json", encode(refused(message, kind, code)))
 }
@@ -81,7 +82,7 @@ func (p *paystack) recipient(code string) (recipient, bool) {
 	return r, known
 }
 
-// keep enters a recipient; the same account has the same code.
+// keep stores a recipient. The same account always gets the same code.
 func (p *paystack) keep(r recipient) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +119,7 @@ func positive(s string, otherwise int) int {
 	return otherwise
 }
 
-// invented is a reference for what came without one.
+// invented returns a reference for an order that has none.
 func (p *paystack) invented() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -90,7 +90,8 @@ func (p *paystack) awaits(e sim.Entry) bool {
 	return e.Kind == sim.Collection && e.Status == sim.Pending && wireOf(e).Kind == "vod" && !p.vouched[e.Reference]
 }
 
-// submitVoucher answers a payer's voucher: the charge goes on as that of another network, or it fails.
+// submitVoucher receives a payer's voucher. After it, the charge continues like one of another network, or it
+// fails.
 func (p *paystack) submitVoucher(c *call) {
 	var b struct {
 		OTP       string `json:"otp"`
@@ -121,7 +122,7 @@ func (p *paystack) submitVoucher(c *call) {
 	c.give(http.StatusOK, "Charge attempted", map[string]any{"reference": e.Reference, "status": "pending"})
 }
 
-// transaction finds the charge that a path names by its reference.
+// transaction returns the charge whose reference is in the path.
 func (p *paystack) transaction(c *call) (sim.Entry, bool) {
 	e, ok := p.s.Status(Name, c.Request.PathValue("reference"))
 	if !ok || e.Kind != sim.Collection || c.Hides(e) {
@@ -162,7 +163,7 @@ func (p *paystack) verifyTransaction(c *call) {
 	c.give(http.StatusOK, "Verification successful", transactionObject(e, p.chargeStatus(e)))
 }
 
-// chargeStatus is Paystack's status of a charge. One that was given back whole is reversed.
+// chargeStatus returns Paystack's status of a charge. A charge that was refunded in full is "reversed".
 func (p *paystack) chargeStatus(e sim.Entry) string {
 	switch {
 	case e.Reversed, e.Status == sim.Success && p.givenBack(e) >= e.Amount:

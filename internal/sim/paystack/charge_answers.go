@@ -22,7 +22,7 @@ func customer(e sim.Entry) map[string]any {
 	return map[string]any{"customer_code": fmt.Sprintf("CUS_%015x", e.Number), "email": wireOf(e).Name, "id": 16_000 + e.Number, "risk_action": "default"}
 }
 
-// chargedObject is a paid charge, in the members of the answer to a charge.
+// chargedObject is a paid charge as in the response to a charge.
 func chargedObject(e sim.Entry) map[string]any {
 	return map[string]any{
 		"amount": int64(e.Amount), "channel": mobileMoney, "created_at": stamp(e.At), "currency": currency, "domain": "test", "fees": int64(e.Fee),
@@ -31,7 +31,7 @@ func chargedObject(e sim.Entry) map[string]any {
 	}
 }
 
-// longer adds what verifications and events say of a payer.
+// longer adds the details of the payer that only verifications and events have.
 func longer(o map[string]any) (authorized, payer map[string]any) {
 	authorized, _ = o["authorization"].(map[string]any)
 	payer, _ = o["customer"].(map[string]any)
@@ -40,7 +40,7 @@ func longer(o map[string]any) (authorized, payer map[string]any) {
 	return authorized, payer
 }
 
-// transactionObject is a charge with this status in the answer to a verification.
+// transactionObject is a charge with the given status, as in the response to a verification.
 func transactionObject(e sim.Entry, status string) map[string]any {
 	o := chargedObject(e)
 	_, payer := longer(o)
@@ -119,7 +119,7 @@ func refundEvent(e sim.Entry) map[string]any {
 	return map[string]any{"event": "refund." + refundStatus(e), "data": o}
 }
 
-// failure is the message of a failed charge. Insufficient funds alone is documented.
+// failure returns the message of a failed charge. Only the message for insufficient funds is documented.
 func failure(e sim.Entry) string {
 	if e.Reason == sim.NoFunds {
 		return "Insufficient funds"

@@ -12,8 +12,8 @@ import (
 // signature is the header with the signature of an event.
 const signature = "X-Paystack-Signature"
 
-// event is what Paystack sends when a transfer is final, signed. A failed and a reversed one have the older spelling of
-// times, as Paystack's samples have it.
+// event returns the signed event that Paystack sends when a transfer is final. The event of a failed or reversed
+// transfer has the older form of times, as in Paystack's samples.
 func (p *paystack) event(e sim.Entry) sim.Callback {
 	switch {
 	case e.Kind == sim.Collection && e.Status != sim.Success:
@@ -41,7 +41,7 @@ func (p *paystack) event(e sim.Entry) sim.Callback {
 	return signed(e.CallbackURL, map[string]any{"event": "transfer." + statusOf(e), "data": o})
 }
 
-// signed makes an event of a body.
+// signed returns a signed event with a body.
 func signed(url string, event any) sim.Callback {
 	body := encode(event)
 	return sim.Callback{Method: http.MethodPost, URL: url, Body: body, Header: http.Header{"Content-Type": {"application/json"}, signature: {sign(body)}}}
@@ -55,7 +55,7 @@ func sign(body []byte) string {
 
 // forge signs an event with another key.
 func forge(c sim.Callback) sim.Callback {
-	if c.URL == "" { // the lie is a failure, which Paystack does not report
+	if c.URL == "" { // the false event would report a failure, which Paystack never reports
 		return c
 	}
 	mac := hmac.New(sha512.New, []byte("another key"))

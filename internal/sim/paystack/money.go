@@ -45,7 +45,7 @@ func (p *paystack) createRecipient(c *call) {
 	c.give(http.StatusCreated, "Transfer recipient created successfully", recipientObject(r, p.s.Clock().Now()))
 }
 
-// transferBody is the body of a transfer, and of each in a bulk.
+// transferBody is the body of a transfer, and of each transfer in a bulk request.
 type transferBody struct {
 	Source    string          `json:"source"`
 	Amount    json.RawMessage `json:"amount"`
@@ -63,7 +63,7 @@ func (p *paystack) transfer(c *call) {
 	}
 	to, known := p.recipient(b.Recipient)
 	amount, fits := amountOf(b.Amount)
-	if b.Reference == "" { // optional, as its clients have it
+	if b.Reference == "" { // optional, as in the clients of Paystack
 		b.Reference = p.invented()
 	}
 	switch {
@@ -78,7 +78,7 @@ func (p *paystack) transfer(c *call) {
 	}
 }
 
-// order returns the order of a transfer. While OTPs are on, it waits until somebody gives one.
+// order returns the order of a transfer. While OTPs are on, the transfer waits until somebody enters one.
 func (p *paystack) order(b transferBody, to recipient, amount money.Pesewas) sim.Order {
 	otp, eventURL := p.setting()
 	o := sim.Order{Provider: Name, Kind: sim.Payout, Reference: b.Reference, Amount: amount, Party: to.account, CallbackURL: eventURL,
@@ -210,7 +210,7 @@ func (p *paystack) balance(c *call) {
 	c.give(http.StatusOK, "Balances retrieved", []map[string]any{{"currency": currency, "balance": int64(p.s.Float(Name))}})
 }
 
-// movements returns the rows of the balance ledger, newest first. A movement that was reversed has two.
+// movements returns the rows of the balance ledger, newest first. A reversed movement has two rows.
 func (p *paystack) movements() []map[string]any {
 	rows, balance := []map[string]any{}, p.s.Opening(Name)
 	add := func(e sim.Entry, difference money.Pesewas) {

@@ -12,10 +12,10 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// refundsOf returns the refunds of a charge, oldest first; of all charges if the reference is empty.
+// refundsOf returns the refunds of a charge, oldest first. An empty reference means all charges.
 func (p *paystack) refundsOf(reference string) (list []sim.Entry) {
 	p.mu.Lock()
-	if p.refunds == nil { // a book that was opened has some already
+	if p.refunds == nil { // an opened book may have some already
 		p.refunds = map[string][]string{}
 		for _, e := range p.s.All() {
 			if e.Provider == Name && isRefund(e) {
@@ -68,8 +68,8 @@ func (p *paystack) charged(name string) (sim.Entry, bool) {
 	return all[at], true
 }
 
-// refund answers a refund. The same request again is another refund. One of a charge that was not paid, or of more than is left,
-// is taken and fails.
+// refund answers a refund. The same request again makes another refund. A refund of an unpaid charge, or of more than is left,
+// is accepted and fails later.
 func (p *paystack) refund(c *call) {
 	var b struct {
 		Transaction json.RawMessage `json:"transaction"`
@@ -107,7 +107,7 @@ func (p *paystack) refund(c *call) {
 	case placed.Refused != "":
 		c.Refusal(c.Hit.Of(sim.RefuseOutright).Answer, o)
 	default:
-		p.refundsOf(of.Reference) // what the book had before
+		p.refundsOf(of.Reference) // reads the refunds that the book already has
 		p.mu.Lock()
 		if list := p.refunds[sim.Plain(of.Reference)]; !slices.Contains(list, o.Reference) {
 			p.refunds[sim.Plain(of.Reference)] = append(list, o.Reference)
@@ -117,8 +117,8 @@ func (p *paystack) refund(c *call) {
 	}
 }
 
-// refundReference is the name of a refund in the book, which Paystack has not: the last word of the merchant's note, if that is
-// not taken. Then a test finds a refund by Makola's own reference.
+// refundReference returns the reference of a refund in the book. Paystack has none, so it is the last word of the merchant's
+// note, if that is free. A test can therefore find a refund by Makola's own reference.
 func (p *paystack) refundReference(note string) string {
 	words := strings.Fields(note)
 	name := words[len(words)-1]
@@ -172,7 +172,7 @@ func (p *paystack) listRefunds(c *call) {
 	}}))
 }
 
-// numbered finds the refund that a path names.
+// numbered returns the refund whose number is in the path.
 func (p *paystack) numbered(c *call) (sim.Entry, bool) {
 	all := p.refundsOf("")
 	at := slices.IndexFunc(all, func(e sim.Entry) bool { return fmt.Sprint(refundID(e)) == c.Request.PathValue("id") })

@@ -25,7 +25,7 @@ import (
 
 var errClosed = errors.New("the simulator's message centre is closed")
 
-// New returns a message centre. It works after a simulator was opened with Join among its parts.
+// New returns a message centre. It works only in a simulator that was opened with its Join as a part.
 func New(o Options) *Centre {
 	c := &Centre{parts: newAssembly(), scripts: map[string]sim.Plan{}}
 	o = o.withDefaults()
