@@ -64,11 +64,11 @@ func (a *Changes) lookAdopt(ctx context.Context, o Order) (Draft, error) {
 	d := Draft{Tenant: t.ID, Amount: sum, Barred: n.Uploaders()}
 	if len(n.List) == 1 {
 		d.Payload = adoption{Exception: n.List[0].ID, Digest: n.Digest, Tenant: t.ID, Amount: sum}
-		d.Sentence = fmt.Sprintf("Put %s that came in without a payment of ours into the wallet of %s", t.Money().Text(int64(sum)), title)
+		d.Sentence = fmt.Sprintf("Put %s of unmatched money into the wallet of %s", t.Money().Text(int64(sum)), title)
 		return d, err
 	}
 	d.Payload = adoption{Digest: n.Digest, Tenant: t.ID, Amount: sum, IDs: selectedOf(n).IDs}
-	d.Sentence = fmt.Sprintf("Put %d credits, %s in all, that came in without payments of ours into the wallet of %s", len(n.List), t.Money().Text(int64(sum)), title)
+	d.Sentence = fmt.Sprintf("Put %d unmatched credits, %s in all, into the wallet of %s", len(n.List), t.Money().Text(int64(sum)), title)
 	return d, err
 }
 
@@ -119,7 +119,7 @@ const KindPairAll = "statement.match_all"
 // maxPairs is the maximum number of matches in one request.
 const maxPairs = 100
 
-var pairsField = Field{Name: "pairs", Label: "Exceptions and payments", Hint: "EXCEPTION=PAYMENT for each, with the ids, separated by spaces. At most 100.", Max: maxPairs * 80, Required: true}
+var pairsField = Field{Name: "pairs", Label: "Exceptions and payments", Hint: "Enter EXCEPTION=PAYMENT with the ids for each match, separated by spaces. At most 100.", Max: maxPairs * 80, Required: true}
 
 // pairings has the requested matches. The digest covers its members in this order, so they never change.
 type pairings struct {

@@ -50,8 +50,8 @@ type swept struct {
 
 var (
 	modeField      = Field{Name: "mode", Label: "Money", Options: []string{string(tenant.Live), string(tenant.Test)}, Max: 4, Required: true}
-	ourBankField   = Field{Name: "bank", Label: "Bank account", Hint: "The name of a bank account of the company.", Max: 30, Required: true}
-	closeNameField = Field{Name: "name", Label: "Bank account", Hint: "The name of a bank account of the company.", Max: 30, Required: true}
+	ourBankField   = Field{Name: "bank", Label: "Bank account", Hint: "Enter the name of a bank account of the company.", Max: 30, Required: true}
+	closeNameField = Field{Name: "name", Label: "Bank account", Hint: "Enter the name of a bank account of the company.", Max: 30, Required: true}
 )
 
 // bankKinds are the kinds about bank accounts of the company.
@@ -64,7 +64,7 @@ func (a *Changes) bankKinds() []Kind {
 			Field{Name: "number", Label: "Account number", Max: 40, Required: true}).showing(a.checkAddBank),
 		written(a, KindCloseBank, "Closure of a bank account", treasurer, a.closeBank).by(a.lookCloseBank, closeNameField).showing(a.checkCloseBank),
 		{Name: KindOpenBanks, Title: "Opening balances of bank accounts", Rule: treasurer, Look: a.lookOpenings, Check: a.checkOpenings, Apply: a.openBanks,
-			Fields: []Field{modeField, {Name: "balances", Label: "Balances", Hint: "A bank account and its balance in cedis, such as gcb-main=12500.00. Separate several by spaces.", Max: 4000, Required: true}}},
+			Fields: []Field{modeField, {Name: "balances", Label: "Balances", Hint: "Enter a bank account and its balance in cedis, such as gcb-main=12500.00. Separate several by spaces.", Max: 4000, Required: true}}},
 		{Name: KindSweep, Title: "Sweep of fees", Rule: treasurer, Look: a.lookSweep, Check: a.checkSweep, Apply: a.sweep, Fields: []Field{ourBankField, amountField, referenceField}},
 	}
 }

@@ -67,8 +67,8 @@ var sendBatchRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts
 func (a *Changes) batchKind() Kind {
 	return Kind{Name: KindSendBatch, Title: "Batch of payouts", Rule: sendBatchRule, Check: a.checkBatch, Apply: a.startBatch, Undone: a.withdrawBatch}.by(a.lookBatch, tenantField,
 		Field{Name: "batch", Label: "Batch", Hint: "The id of the batch.", Max: 36, Required: true},
-		Field{Name: "again", Label: "Reason for paying rows again", Hint: "Needed if an earlier batch paid rows of this one.", Max: 500},
-		Field{Name: fieldDifferent, Label: "Rows with a different registered name", Hint: "Enter their number if there are any.", Max: 6})
+		Field{Name: "again", Label: "Reason for paying rows again", Hint: "Required if an earlier batch paid rows of this batch.", Max: 500},
+		Field{Name: fieldDifferent, Label: "Rows with a different registered name", Hint: "Enter the number of these rows, if there are any.", Max: 6})
 }
 
 func (a *Changes) lookBatch(ctx context.Context, o Order) (Draft, error) {

@@ -17,7 +17,7 @@ import (
 func (a *Changes) book(tx *db.Tx, request Request, reference string, key ledger.Key, amount int64) error {
 	err := a.Ledger.Book(tx, ledger.Booking{Kind: request.Kind, Reference: cmp.Or(reference, request.ID), Account: key, Amount: amount, Request: request.ID})
 	if taken := (*ledger.TakenError)(nil); errors.As(err, &taken) {
-		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: the reference %s was taken before, at %s", taken.By.Reference, taken.By.At.UTC().Format(time.RFC3339)))
+		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("No money was moved: the reference %s was used before, at %s", taken.By.Reference, taken.By.At.UTC().Format(time.RFC3339)))
 	}
 	return err
 }
@@ -70,7 +70,7 @@ func (a *Changes) alike(ctx context.Context, r Request, key ledger.Key, amount i
 		return nil, err
 	}
 	if found {
-		list = append(list, warning("The same was done at "+at(before.At)+". Is this another one?"))
+		list = append(list, warning("The same amount was booked at "+at(before.At)+". Check that this is not a repetition."))
 	}
 	waiting, err := a.Store.List(ctx, Filter{Tenant: r.Tenant, State: Waiting, Place: r.Place, Limit: waitingAtOnce})
 	for _, other := range waiting {

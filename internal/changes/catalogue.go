@@ -76,7 +76,7 @@ func (a *Changes) lookCatalogue(ctx context.Context, o Order) (Draft, error) {
 func (a *Changes) lookBankCode(ctx context.Context, o Order) (Draft, error) {
 	v := o.Values
 	return a.lookEntry(ctx, entry{Kind: string(route.BankCodeEntry), Key: v["bank"], Provider: v["provider"], Value: v["code"]}, func(p entry) string {
-		return fmt.Sprintf("Send payouts to the bank %s by %s under the code %s; it is %s", p.Key, p.Provider, p.becomes(), cmp.Or(p.Was, "none"))
+		return fmt.Sprintf("Send payouts to the bank %s by %s under the code %s; now the code is %s", p.Key, p.Provider, p.becomes(), cmp.Or(p.Was, "none"))
 	})
 }
 
@@ -86,7 +86,7 @@ func (a *Changes) lookPrefix(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, problem.Field("network", msisdn.ErrNetwork.Error())
 	}
 	return a.lookEntry(ctx, entry{Kind: string(route.PrefixEntry), Key: o.Values["prefix"], Value: string(network)}, func(p entry) string {
-		return fmt.Sprintf("Take numbers that begin with %s for those of %s; they are those of %s", p.Key, p.becomes(), cmp.Or(p.Was, "none"))
+		return fmt.Sprintf("Assign numbers that begin with %s to %s; now they are assigned to %s", p.Key, p.becomes(), cmp.Or(p.Was, "none"))
 	})
 }
 
@@ -95,13 +95,13 @@ func (a *Changes) catalogueKinds() []Kind {
 	return []Kind{
 		a.catalogueKind(KindCatalogue, "Entry of the catalogue", false).by(a.lookCatalogue,
 			Field{Name: "catalogue", Label: "Catalogue", Options: []string{string(route.BankEntry), string(route.NetworkEntry), string(route.ServiceEntry)}, Max: 10, Required: true},
-			Field{Name: "key", Label: "Entry", Hint: "A bank's sort code, a network or a service.", Max: 40, Required: true},
+			Field{Name: "key", Label: "Entry", Hint: "Enter a bank's sort code, a network or a service.", Max: 40, Required: true},
 			Field{Name: "id", Label: "Id for clients", Max: 64}, Field{Name: "name", Label: "Name for clients", Max: 120}, Field{Name: "status", Label: "Status", Max: 20}),
 		a.catalogueKind(KindBankCode, "Code of a bank at a provider", false).by(a.lookBankCode,
 			Field{Name: "bank", Label: "Bank", Hint: "Its sort code.", Max: 40, Required: true}, Field{Name: "provider", Label: "Provider", Max: 40, Required: true},
 			Field{Name: "code", Label: "Code at the provider", Hint: "Leave empty for none.", Max: 40}),
 		a.catalogueKind(KindPrefix, "Network of a number range", true).by(a.lookPrefix,
-			Field{Name: "prefix", Label: "First digits", Hint: "As in local numbers, such as 024.", Max: 10, Required: true}, Field{Name: "network", Label: "Network", Hint: "Leave empty for none.", Max: 20}),
+			Field{Name: "prefix", Label: "First digits", Hint: "Enter the beginning of local numbers, such as 024.", Max: 10, Required: true}, Field{Name: "network", Label: "Network", Hint: "Leave empty for none.", Max: 20}),
 	}
 }
 
@@ -146,5 +146,5 @@ func (a *Changes) checkEntry(ctx context.Context, r Request) ([]Fact, error) {
 			list = append(list, Fact{Name: "Bank", Value: b.Name})
 		}
 	}
-	return append(list, warning("Payouts to this bank go where the code says. Compare it with the provider's own list.")), err
+	return append(list, warning("This code decides which bank gets the money. Compare it with the provider's own list.")), err
 }

@@ -333,7 +333,7 @@ func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) e
 	seen := strings.Split(shown, ".")
 	for _, w := range now.Warnings() {
 		if !r.Facts.has(w) && !slices.Contains(seen, a.fingerprint(w.Value)) {
-			return problem.New(problem.InProgress, "facts_changed", "There is something new to check: "+w.Value)
+			return problem.New(problem.InProgress, "facts_changed", "There is a new warning: "+w.Value)
 		}
 	}
 	return nil
@@ -356,7 +356,7 @@ func (a *Changes) do(ctx context.Context, by By, k Kind, request Request) (Reque
 		return ended
 	})
 	if err == nil && !ran { // the function reports success for a repeated call
-		err = problem.New(problem.Duplicate, "done_before", "Nothing to do: this was done before")
+		err = problem.New(problem.Duplicate, "done_before", "Nothing was changed: this was already done")
 	}
 	switch {
 	case err == nil:
@@ -366,7 +366,7 @@ func (a *Changes) do(ctx context.Context, by By, k Kind, request Request) (Reque
 	case ended != nil:
 		return request, err
 	case errors.Is(err, db.ErrAmbiguous):
-		return request, problem.Wrap(err, problem.Unavailable, "outcome_unknown", "The database's answer was lost. Open the act: it says whether it was done.")
+		return request, problem.Wrap(err, problem.Unavailable, "outcome_unknown", "The database's answer was lost. Open the request to see whether it was applied.")
 	}
 	var refused *problem.Error
 	if !errors.As(err, &refused) || !slices.Contains(refusals, refused.Kind) {

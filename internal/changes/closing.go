@@ -75,7 +75,7 @@ func (a *Changes) closingKinds() []Kind {
 			}
 			return list, a.Closing.SetTheirs(tx, assetOf(p.Mode), p.Day, p.List, request.RequesterName)
 		}).by(a.lookDayStatement, modeField, dayField,
-			Field{Name: "balances", Label: "Balances", Hint: "An account and its closing balance in cedis, such as bank/gcb-main=12500.00. Separate several by spaces.", Max: MaxBalances, Required: true}).showing(a.checkDayStatement),
+			Field{Name: "balances", Label: "Balances", Hint: "Enter an account and its closing balance in cedis, such as bank/gcb-main=12500.00. Separate several by spaces.", Max: MaxBalances, Required: true}).showing(a.checkDayStatement),
 		written(a, KindDayException, "Exception of a day", light, a.doDayException).by(a.lookDayException, modeField, dayField,
 			Field{Name: "account", Label: "Account", Hint: "Such as bank/gcb-main.", Max: 120, Required: true}, Field{Name: "way", Label: "The statement has", Options: []string{"more", "less"}, Max: 4, Required: true},
 			amountField, Field{Name: "text", Label: "Explanation", Hint: "Such as a cheque that the bank has not paid yet.", Max: 300, Required: true}).showing(a.checkDayException),
@@ -84,7 +84,7 @@ func (a *Changes) closingKinds() []Kind {
 			return []audit.Change{{What: "day " + p.Day.String(), Before: "closed", After: "open"}}, a.Closing.Reopen(tx, assetOf(p.Mode), p.Day, p.Revision, request.ID, request.Reason, request.RequesterName)
 		}).by(a.lookReopenDay, modeField, dayField).showing(a.checkReopenDay),
 		written(a, KindAccountCode, "Code of an account", light, a.doAccountCode).by(a.lookAccountCode,
-			Field{Name: "account", Label: "Account", Hint: "An account of the ledger, such as bank/gcb-main, or all of a class, such as wallet:*.", Max: 120, Required: true},
+			Field{Name: "account", Label: "Account", Hint: "Enter an account of the ledger, such as bank/gcb-main, or a class of accounts, such as wallet:*.", Max: 120, Required: true},
 			Field{Name: "accountant_code", Label: "Accountant's code", Hint: "Leave empty for the account's own name.", Max: 40}).showing(a.checkAccountCode),
 	}
 }
@@ -263,7 +263,7 @@ func (a *Changes) checkCloseDay(ctx context.Context, r Request) ([]Fact, error) 
 			list = append(list, warning(fmt.Sprintf("%s: %s of the difference are unexplained.", of.ID, text(n))))
 		}
 		if of.Late != 0 {
-			list = append(list, warning(fmt.Sprintf("%s: %s are dated into days that were closed before.", of.ID, text(of.Late))))
+			list = append(list, warning(fmt.Sprintf("%s: %s have dates in days that are already closed.", of.ID, text(of.Late))))
 		}
 	}
 	return list, nil

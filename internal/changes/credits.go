@@ -123,5 +123,5 @@ func (a *Changes) creditsKind(name, title, sentence string, sign int64, move fun
 		return []audit.Change{{What: "SMS credits of " + t.Name, Before: key.Asset.Text(after - sign*p.Credits), After: key.Asset.Text(after)},
 			{What: "price", After: ledger.GHS.Text(int64(p.Price))}}, nil
 	}).by(a.lookCredits(sentence), tenantField, Field{Name: "credits", Label: "Credits", Hint: "A credit is one segment of a message.", Max: 12, Required: true},
-		Field{Name: "price", Label: "Price", Hint: "In cedis, outside of Makola. Leave empty for nothing.", Max: 20}, referenceField).showing(a.checkCredits(sign))
+		Field{Name: "price", Label: "Price", Hint: "Enter the price in cedis that was paid outside of Makola. Leave empty for no payment.", Max: 20}, referenceField).showing(a.checkCredits(sign))
 }

@@ -130,7 +130,7 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Reques
 // apart is mayCheck without the check of the session, which may still need a code.
 func (s *Store) apart(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if a.own(people[by.Visitor.Person.ID].Person) {
-		return problem.New(problem.Forbidden, "own_act", "Somebody else must approve this: you requested it, or you own, created or rotated the API key that did")
+		return problem.New(problem.Forbidden, "own_act", "Another person must approve this: you requested it, or you own, created or rotated the API key that requested it")
 	}
 	if err := s.stands(people[by.Visitor.Person.ID], rule, a); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (s *Store) check(tx *db.Tx, by By, a *Request) error {
 func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if a.Needs == 0 {
 		if by.Visitor.Person.ID != a.Requester {
-			return problem.New(problem.Forbidden, "not_your_act", "Only its requester can apply a request that needs no approval")
+			return problem.New(problem.Forbidden, "not_your_act", "Only the requester can apply a request that needs no approval")
 		}
 		return s.mayMake(tx, by, rule)
 	}
@@ -267,7 +267,7 @@ func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audi
 // server, it exists already, and finishAtOnce ends it.
 func (s *Store) finishAtOnce(tx *db.Tx, by By, a Request, changes []audit.Change) error {
 	if !a.byMachine() {
-		return problem.New(problem.Forbidden, "not_your_act", "Only a person can approve what a person requested")
+		return problem.New(problem.Forbidden, "not_your_act", "Only a person can approve the request of a person")
 	}
 	_, err := s.waiting(tx, by, a)
 	switch {
@@ -314,7 +314,7 @@ func (s *Store) Withdraw(tx *db.Tx, by By, seen Request) error {
 		return err
 	}
 	if a.Requester != by.Visitor.Person.ID {
-		return problem.New(problem.Forbidden, "not_your_act", "Only its requester can withdraw a request")
+		return problem.New(problem.Forbidden, "not_your_act", "Only the requester can withdraw a request")
 	}
 	return s.end(tx, by, a, Withdrawn, "")
 }

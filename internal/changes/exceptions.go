@@ -36,12 +36,12 @@ const (
 
 // Fields of exceptions.
 var (
-	exceptionField = Field{Name: FieldException, Label: "Exception", Hint: "The id of one exception.", Max: 36, Required: true}
-	oneField       = Field{Name: FieldException, Label: "Exception", Hint: "The id of one exception. Leave empty to choose several by the fields below.", Max: 36}
+	exceptionField = Field{Name: FieldException, Label: "Exception", Hint: "Enter the id of one exception.", Max: 36, Required: true}
+	oneField       = Field{Name: FieldException, Label: "Exception", Hint: "Enter the id of one exception. Leave empty to choose several by the fields below.", Max: 36}
 	sourceField    = Field{Name: "source", Label: "Account of the statements", Hint: "Such as live/mtn/collection.", Max: 60}
 	kindField      = Field{Name: "kind", Label: "Difference", Options: exceptionKinds(), Max: 12}
 	mostField      = Field{Name: "most", Label: "Largest amount in cedis", Hint: "Exceptions of larger amounts stay open.", Max: 20}
-	walletField    = Field{Name: FieldWallet, Label: "Account", Hint: "The id of the account whose wallet it is.", Max: 64}
+	walletField    = Field{Name: FieldWallet, Label: "Account", Hint: "Enter the id of the account that has the wallet.", Max: 64}
 )
 
 // lookSelected drafts a change of one exception, or of all exceptions that the fields select. verb begins the

@@ -116,7 +116,7 @@ func (a *Changes) checkFees(ctx context.Context, r Request) ([]Fact, error) {
 	}
 	list := rateFacts(was, p.Rules)
 	if len(p.Rules) == 0 && len(was) > 0 {
-		list = append(list, warning("Everything is free then."))
+		list = append(list, warning("After this change everything is free."))
 	}
 	if p.Tenant != tenant.Default {
 		return list, nil

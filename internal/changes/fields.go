@@ -33,11 +33,11 @@ const MaxReference = 64
 var (
 	tenantField    = Field{Name: FieldTenant, Label: "Account", Hint: "The id of the account.", Max: 64, Required: true}
 	amountField    = Field{Name: "amount", Label: "Amount in cedis", Hint: "Such as 1250.00.", Max: 20, Required: true}
-	wayField       = Field{Name: "way", Label: "Direction", Hint: "Money is put in when absent.", Options: []string{"in", "out"}, Max: 3}
-	referenceField = Field{Name: "reference", Label: "Reference", Hint: "Such as the number of the bank's slip: it is booked once.", Max: MaxReference}
-	bankField      = Field{Name: "bank", Label: "Bank account", Hint: "The name of the bank account of the company that received the money.", Max: 30}
-	slipField      = Field{Name: "slip", Label: "Slip number", Hint: "The number of the bank's slip. A bank account takes it once.", Max: treasury.MaxSlip}
-	lineField      = Field{Name: "line", Label: "Line of the bank's statement", Hint: "The id of the line of the credit, in place of a slip. It is used once.", Max: 36}
+	wayField       = Field{Name: "way", Label: "Direction", Hint: "Leave empty for money that is paid in.", Options: []string{"in", "out"}, Max: 3}
+	referenceField = Field{Name: "reference", Label: "Reference", Hint: "Enter your reference, such as the number of the bank's slip. It is booked only once.", Max: MaxReference}
+	bankField      = Field{Name: "bank", Label: "Bank account", Hint: "Enter the name of the company's bank account that received the money.", Max: 30}
+	slipField      = Field{Name: "slip", Label: "Slip number", Hint: "Enter the number of the bank's slip. A slip of a bank account pays for one deposit.", Max: treasury.MaxSlip}
+	lineField      = Field{Name: "line", Label: "Line of the bank's statement", Hint: "Enter the id of the credit's line, instead of a slip. A line pays for one deposit.", Max: 36}
 )
 
 // Values are the values of a kind's fields, as texts.
@@ -135,7 +135,7 @@ func checkValues(fields []Field, v Values) error {
 	var bad problem.Fields
 	for name := range v {
 		if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
-			bad.Add(name, "is no field of this change")
+			bad.Add(name, "is not a field of this change")
 		}
 	}
 	for _, f := range fields {

@@ -41,7 +41,7 @@ func (a *Changes) floatKind() Kind {
 	return Kind{Name: KindAddFloat, Title: "Float at a provider", Rule: Rule{Make: roles.ChangeTreasury, Check: roles.ApproveMoney}, Look: a.lookFloat, Check: a.checkFloat, Apply: a.doFloat,
 		Fields: []Field{{Name: "provider", Label: "Provider", Max: 40, Required: true},
 			{Name: "mode", Label: "Money", Options: []string{string(tenant.Live), string(tenant.Test)}, Max: 4, Required: true},
-			{Name: "account", Label: "Account at the provider", Hint: "Write collection, disbursement or services. Leave empty for money in none of them.", Max: 12},
+			{Name: "account", Label: "Account at the provider", Hint: "Enter collection, disbursement or services. Leave empty for unassigned money.", Max: 12},
 			wayField, amountField, referenceField}}
 }
 

@@ -29,8 +29,8 @@ type number struct {
 func (p number) text() string { return inbox.Number{Number: p.Number, Keyword: p.Keyword}.Text() }
 
 var (
-	numberField  = Field{Name: "number", Label: "Number or short code", Hint: "As operators send it, such as 1400.", Max: inbox.MaxAddress, Required: true}
-	keywordField = Field{Name: "keyword", Label: "Keyword", Hint: "First word of the texts, such as shop. Empty: every text to the number.", Max: inbox.MaxKeyword}
+	numberField  = Field{Name: "number", Label: "Number or short code", Hint: "Enter the number in the operator's form, such as 1400.", Max: inbox.MaxAddress, Required: true}
+	keywordField = Field{Name: "keyword", Label: "Keyword", Hint: "Enter the first word of the texts, such as shop. Leave empty for every text to the number.", Max: inbox.MaxKeyword}
 )
 
 func (a *Changes) incomingKinds() []Kind {
@@ -55,7 +55,7 @@ func (a *Changes) incomingKinds() []Kind {
 	}
 	return []Kind{
 		written(a, KindAssignNumber, "Number for texts from handsets", rule, assign).by(a.lookNumber("Give %s to %s"), tenantField, numberField, keywordField,
-			Field{Name: "answers", Label: "Answer STOP and START", Hint: "An answer costs the account a text. On when absent.", Options: onOff, Max: 3}).showing(a.checkNumber),
+			Field{Name: "answers", Label: "Answer STOP and START", Hint: "Each answer costs the account one text. Leave empty for on.", Options: onOff, Max: 3}).showing(a.checkNumber),
 		written(a, KindReleaseNumber, "Release of a number for texts", rule, release).by(a.lookNumber("Take %s from %s"), tenantField, numberField, keywordField).showing(a.checkNumber),
 	}
 }
@@ -95,7 +95,7 @@ func (a *Changes) checkNumber(ctx context.Context, r Request) ([]Fact, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Fact{Name: "Also of the number", Value: textsOf(n.Keyword) + ": " + t.Name, Of: ofAccount(t.ID)})
+		list = append(list, Fact{Name: "Other keywords of the number", Value: textsOf(n.Keyword) + ": " + t.Name, Of: ofAccount(t.ID)})
 	}
 	return list, nil
 }
@@ -103,7 +103,7 @@ func (a *Changes) checkNumber(ctx context.Context, r Request) ([]Fact, error) {
 // textsOf describes the texts that a keyword selects.
 func textsOf(keyword string) string {
 	if keyword == "" {
-		return "all without another keyword"
+		return "all texts without another keyword"
 	}
-	return "those that begin with " + keyword
+	return "texts that begin with " + keyword
 }

@@ -73,12 +73,12 @@ func (s *Store) independent(tx *db.Tx, by By, rule Rule, a Request) error {
 	second := func(h identity.Holder) bool { return h.ID == by.Visitor.Person.ID }
 	if at < 0 || !slices.ContainsFunc(s.seconds(holders, a, rule), second) {
 		return problem.New(problem.Forbidden, "not_independent",
-			"Somebody else must approve this: whoever requested it may have been given your link and your code. After a reset that another person approves you may")
+			"Another person must approve this: the requester may have received your link and your code. You may approve after a reset that another person approves")
 	}
 	for _, h := range holders {
 		before := func(c Check) bool { return c.Person == h.ID && !c.Lapsed }
 		if h.ID != holders[at].ID && slices.ContainsFunc(a.Checks, before) && oneHand(holders, h, holders[at]) {
-			return problem.New(problem.Forbidden, "not_independent", "Somebody else must approve this: your account and that of "+h.Email+", who approved before, may be in one hand")
+			return problem.New(problem.Forbidden, "not_independent", "Another person must approve this: one person may control your account and the account of "+h.Email+", who approved before")
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ const (
 // Fields of keys.
 var (
 	keyField   = Field{Name: "key", Label: "Key", Hint: "The id of the API key.", Max: 64, Required: true}
-	dailyField = Field{Name: "daily", Label: "Daily limit", Hint: "In cedis. Leave empty for all that is there.", Max: 20}
+	dailyField = Field{Name: "daily", Label: "Daily limit", Hint: "Enter an amount in cedis. Leave empty for the full balance.", Max: 20}
 )
 
 // paying are the scopes that let a key debit the wallet.
@@ -202,9 +202,9 @@ func (a *Changes) createKeyKind() Kind {
 			a.Access.CreateKey(tx, m)
 			return []audit.Change{{What: "key", After: m.Key.Hint}, {What: "id", After: m.Key.ID}, {What: "scopes", After: listed(k.Scopes)}}, []string{m.Text}, nil
 		}).by(a.lookCreateKey, tenantField,
-		Field{Name: "scopes", Label: "Scopes", Hint: "With spaces between, such as read collect. Leave empty for all.", Max: 200},
-		Field{Name: "member", Label: "Person", Hint: "The e-mail address or id of the person who has the key. Leave empty for the account's own.", Max: 120},
-		Field{Name: "label", Label: "Label", Hint: "A program or a place. It names nobody.", Max: 80}, Field{Name: "expiry", Label: "Works for", Hint: "Such as 90d. Leave empty for no end.", Max: 20}, dailyField).showing(a.checkNewKey)
+		Field{Name: "scopes", Label: "Scopes", Hint: "Separate scopes by spaces, such as read collect. Leave empty for all.", Max: 200},
+		Field{Name: "member", Label: "Person", Hint: "Enter the e-mail address or id of the key's person. Leave empty for a key of the account.", Max: 120},
+		Field{Name: "label", Label: "Label", Hint: "Enter a program or a place, not a person.", Max: 80}, Field{Name: "expiry", Label: "Works for", Hint: "Enter a time, such as 90d. Leave empty for no expiry.", Max: 20}, dailyField).showing(a.checkNewKey)
 }
 
 // member refuses a key of a person who has lost the role at the account.
@@ -272,7 +272,7 @@ func (a *Changes) rotateKeyKind() Kind {
 			m.Key.Creator = request.person()
 			old, err := a.Access.Rotate(tx, k.Tenant, k.ID, m, time.Duration(k.Overlap)*time.Second)
 			if err == nil && old.Daily != k.Before {
-				err = errChanged("What the key may spend in a day")
+				err = errChanged("Daily spending limit")
 			}
 			return []audit.Change{{What: "key", Before: k.Hint, After: m.Key.Hint}, {What: "id", Before: k.ID, After: m.Key.ID}}, []string{m.Text}, err
 		}).by(a.lookRotateKey, tenantField, keyField, Field{Name: "overlap", Label: "Keep the old key valid for", Hint: "Such as 24h, at most 7d.", Max: 20}).showing(a.checkKey)
@@ -327,7 +327,7 @@ func (a *Changes) lookSetKey(ctx context.Context, o Order) (Draft, error) {
 // dailyText formats the daily limit of a key for people.
 func dailyText(asset ledger.Asset, daily money.Pesewas) string {
 	if daily == 0 {
-		return "all that is there"
+		return "the full balance"
 	}
 	return asset.Text(int64(daily)) + " a day"
 }
@@ -339,7 +339,7 @@ func (a *Changes) setKeyKind() Kind {
 		}
 		old, _, err := a.Access.SetDaily(tx, k.Tenant, k.ID, k.Daily)
 		if err == nil && old.Daily != k.Before {
-			err = errChanged("What the key may spend in a day")
+			err = errChanged("Daily spending limit")
 		}
 		asset := tenant.Tenant{Mode: tenant.Mode(k.Mode)}.Money()
 		return []audit.Change{{What: "daily of " + k.Hint, Before: dailyText(asset, k.Before), After: dailyText(asset, k.Daily)}}, err
@@ -370,7 +370,7 @@ func (a *Changes) lookRotateSecret(ctx context.Context, o Order) (Draft, error) 
 func (a *Changes) rotateSecretKind() Kind {
 	return written(a, KindRotateSecret, "New webhook secret", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p secretOf) ([]audit.Change, error) {
 		_, err := a.Webhooks.RotateSecret(tx, p.Tenant)
-		return []audit.Change{{What: "secret of webhooks", Before: "the one before, for a day", After: "a new one"}}, err
+		return []audit.Change{{What: "secret of webhooks", Before: "the previous secret, for a day", After: "a new one"}}, err
 	}).by(a.lookRotateSecret, tenantField)
 }
 
@@ -395,19 +395,19 @@ func (a *Changes) checkNewKey(ctx context.Context, r Request) ([]Fact, error) {
 		}
 	}
 	asset := tenant.Tenant{Mode: tenant.Mode(p.Mode)}.Money()
-	list := []Fact{{Name: "Scopes", Value: listed(p.Scopes)}, {Name: "Spends", Value: dailyText(asset, p.Daily)}, {Name: "Keys that work now", Value: strconv.Itoa(working)}}
+	list := []Fact{{Name: "Scopes", Value: listed(p.Scopes)}, {Name: "Spends", Value: dailyText(asset, p.Daily)}, {Name: "Valid keys", Value: strconv.Itoa(working)}}
 	if p.Member != "" {
 		list = append(list, Fact{Name: "Person", Value: p.Member})
 	}
 	if working >= manyKeys {
-		list = append(list, warning(fmt.Sprintf("The account has %d keys that work. Revoke those that nobody uses.", working)))
+		list = append(list, warning(fmt.Sprintf("The account has %d valid keys. Revoke the keys that nobody uses.", working)))
 	}
 	if p.Mode == string(tenant.Live) && pays(p.Scopes) {
 		if p.Daily == 0 {
 			list = append(list, warning("The key may pay out the whole wallet: it has no daily limit."))
 		}
 		if p.Expiry == 0 {
-			list = append(list, warning("The key pays and has no end."))
+			list = append(list, warning("The key can pay and does not expire."))
 		}
 	}
 	return list, nil
@@ -424,7 +424,7 @@ func (a *Changes) checkKey(ctx context.Context, r Request) ([]Fact, error) {
 	case err != nil:
 		return nil, err
 	case k.Daily != p.Before:
-		return nil, errChanged("What the key may spend in a day")
+		return nil, errChanged("Daily spending limit")
 	}
 	list := []Fact{{Name: "Key", Value: k.Hint + ", " + k.State(a.Store.now())}, {Name: "Scopes", Value: listed(k.Scopes)}, {Name: "Since", Value: at(k.CreatedAt)}}
 	if whose := strings.TrimSpace(k.Member + " " + k.Label); whose != "" {
@@ -446,7 +446,7 @@ func (a *Changes) checkDaily(ctx context.Context, r Request) ([]Fact, error) {
 	list := becomes("Spends", dailyText(asset, p.Before), dailyText(asset, p.Daily))
 	switch {
 	case p.Daily == 0 && p.Before > 0 && pays(p.Scopes):
-		list = append(list, warning("The key may pay out the whole wallet then."))
+		list = append(list, warning("After this change the key may pay out the whole wallet."))
 	case p.Before > 0 && p.Daily > tenfold*p.Before:
 		list = append(list, warning("The limit grows more than tenfold."))
 	}

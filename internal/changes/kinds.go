@@ -21,7 +21,7 @@ func New(d Deps, more ...Kind) *Changes {
 func (a *Changes) own() []Kind {
 	return slices.Concat([]Kind{
 		a.fundKind(), a.adjustKind(), a.transferKind(), a.recoverKind(), a.floatKind(),
-		a.creditsKind(KindSellCredits, "Sale of SMS credits", "Give %s to %s for %s", 1, (*messaging.Messaging).SellCredits),
+		a.creditsKind(KindSellCredits, "Sale of SMS credits", "Sell %s to %s for %s", 1, (*messaging.Messaging).SellCredits),
 		a.creditsKind(KindRefundCredits, "Return of SMS credits", "Take %s from %s for %s", -1, (*messaging.Messaging).TakeCredits),
 		a.payoutKind(), a.refundKind(), a.operatorRefundKind(), a.batchKind(), a.resolveKind(), a.contradictKind(), a.decideKind(),
 

@@ -38,7 +38,7 @@ func (a *Changes) lowBalanceKind() Kind {
 		return []audit.Change{{What: "low-balance threshold", Before: Threshold(before), After: Threshold(after)}}, nil
 	}
 	return written(a, KindLowBalance, "Low-balance threshold", Rule{Make: roles.ChangeSettings, Check: roles.ApproveAccess, Light: true}, apply).by(a.lookLowBalance, tenantField,
-		Field{Name: "amount", Label: "Warn below (GHS)", Hint: "Enter 0 to be warned never.", Max: 20, Required: true}).showing(a.checkLowBalance)
+		Field{Name: "amount", Label: "Warn below (GHS)", Hint: "Enter 0 for no warning.", Max: 20, Required: true}).showing(a.checkLowBalance)
 }
 
 func (a *Changes) lookLowBalance(ctx context.Context, o Order) (Draft, error) {

@@ -195,7 +195,7 @@ func (a *Changes) lookResolve(ctx context.Context, o Order) (Draft, error) {
 	sentence := fmt.Sprintf("End {payment} as %s by the statement of %s: %s", paidWord(r.Paid), p.Rail, worth(p, p.Amount))
 	switch {
 	case r.Costs:
-		sentence += fmt.Sprintf("; the provider took %s and gave us %s", worth(p, r.Fee), worth(p, r.Commission))
+		sentence += fmt.Sprintf("; provider's fee %s, commission %s", worth(p, r.Fee), worth(p, r.Commission))
 	case !r.Paid && p.Held() > 0:
 		sentence += fmt.Sprintf("; %s go back to the wallet", worth(p, p.Held()))
 	}
@@ -210,7 +210,7 @@ func paidWord(paid bool) string {
 }
 
 func (a *Changes) resolveKind() Kind {
-	return onPayment(KindResolve, "End of a payment by its provider's statement", func(ctx context.Context, request Request, r resolution, finish Finish) (err error) {
+	return onPayment(KindResolve, "Outcome of a payment from the provider's statement", func(ctx context.Context, request Request, r resolution, finish Finish) (err error) {
 		also := func(tx *db.Tx) error {
 			p, err := a.unchanged(tx, r.Payment)
 			if err != nil {
@@ -218,7 +218,7 @@ func (a *Changes) resolveKind() Kind {
 			}
 			changes := []audit.Change{{What: "status", Before: p.PublicStatus(), After: map[bool]string{true: string(book.StatusSuccess), false: string(book.StatusFailed)}[r.Paid]}}
 			if r.Costs {
-				changes = append(changes, audit.Change{What: "taken by the provider", After: worth(p, r.Fee)}, audit.Change{What: "commission", After: worth(p, r.Commission)})
+				changes = append(changes, audit.Change{What: "provider's fee", After: worth(p, r.Fee)}, audit.Change{What: "commission", After: worth(p, r.Commission)})
 			}
 			return finish(tx, changes)
 		}
@@ -228,8 +228,8 @@ func (a *Changes) resolveKind() Kind {
 			_, err = a.Payments.Resolve(ctx, r.Payment.ID, r.Paid, request.Reason, request.Actor, also)
 		}
 		return err
-	}).by(a.lookResolve, paymentField, endingField, Field{Name: "provider_fee", Label: "Fee of the provider", Hint: "In cedis, of a payment that was paid.", Max: 20},
-		Field{Name: "commission", Label: "Commission from the provider", Hint: "In cedis, of a payment that was paid.", Max: 20}).showing(a.checkPayment)
+	}).by(a.lookResolve, paymentField, endingField, Field{Name: "provider_fee", Label: "Fee of the provider", Hint: "Enter an amount in cedis, if the payment was paid.", Max: 20},
+		Field{Name: "commission", Label: "Commission from the provider", Hint: "Enter an amount in cedis, if the payment was paid.", Max: 20}).showing(a.checkPayment)
 }
 
 // contradiction is the payload as the requester saw it.
@@ -257,13 +257,13 @@ func (a *Changes) lookContradict(ctx context.Context, o Order) (Draft, error) {
 		return Draft{Again: &request}, nil
 	}
 	if c.Payment.Contradicted {
-		return Draft{}, problem.New(problem.Duplicate, CodeContradicted, "The payment is contradicted already")
+		return Draft{}, problem.New(problem.Duplicate, CodeContradicted, "A contradiction of this payment is already recorded")
 	}
 	return a.draftPayment(ctx, p, fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!c.Paid), worth(p, p.Amount)), c)
 }
 
 func (a *Changes) contradictKind() Kind {
-	return onPayment(KindContradict, "Reversal of an end by statement", func(ctx context.Context, request Request, c contradiction, finish Finish) error {
+	return onPayment(KindContradict, "Reversal of an outcome from a statement", func(ctx context.Context, request Request, c contradiction, finish Finish) error {
 		_, err := a.Payments.Contradict(ctx, c.Payment.ID, c.Paid, request.Reason, request.Actor, func(tx *db.Tx) error {
 			if _, err := a.unchanged(tx, c.Payment); err != nil {
 				return err
@@ -386,14 +386,14 @@ func (a *Changes) checkPayment(ctx context.Context, r Request) ([]Fact, error) {
 		return list, nil
 	}
 	if !p.Paid && pay.Held() > 0 {
-		list = append(list, Fact{Name: "Returned to the wallet then", Value: worth(pay, pay.Held())},
-			warning("The money goes back and can be paid out once more. If the provider did pay, it is paid twice."))
+		list = append(list, Fact{Name: "Returned to the wallet by this change", Value: worth(pay, pay.Held())},
+			warning("The money goes back to the wallet and can be paid out again. If the provider did pay, it is paid twice."))
 	}
 	if a.Store.now().Sub(pay.CreatedAt) < youngPayment {
 		list = append(list, warning("The payment is less than an hour old. The provider's statement may not have it yet."))
 	}
 	if pay.UpstreamID != "" && !p.Paid {
-		list = append(list, warning("The provider has an id for this payment: it knows of it."))
+		list = append(list, warning("The provider has an id for this payment, so it has received it."))
 	}
 	return list, nil
 }

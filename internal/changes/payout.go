@@ -76,7 +76,7 @@ const payeeLooks = 20
 // The names of the facts that are computed again for the approver.
 const (
 	expectedName = "Expected name"
-	unnamed      = "Whose this number is could not be found out. Check it with the payee."
+	unnamed      = "No provider returned the name for this number. Check the number with the payee."
 )
 
 // PayoutFacts returns the facts of a payout for requester and approver: the registered and the expected name, and
@@ -111,7 +111,7 @@ func (a *Changes) PayoutFacts(ctx context.Context, pay book.Payment, expected st
 	}
 	for _, b := range others {
 		if b.Amount == pay.Amount && b.CreatedAt.After(begun.Add(-sameAgain)) {
-			list = append(list, warning("The same amount went to this number at "+at(b.CreatedAt)+". Is this another one?"))
+			list = append(list, warning("The same amount went to this number at "+at(b.CreatedAt)+". Check that this is not a repetition."))
 			break
 		}
 	}

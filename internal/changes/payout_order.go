@@ -34,11 +34,11 @@ var payoutFields = []Field{tenantField,
 	{Name: "amount", Label: "Amount (GHS)", Max: 20, Required: true},
 	{Name: "name", Label: "Name of the payee", Hint: "Enter the name that you expect. It is compared with the registered name.", Max: 100},
 	{Name: "account_type", Label: "MTN wallet type", Options: []string{book.AccountSubscriber, book.AccountAgent}, Max: 12},
-	{Name: "purpose", Label: "Purpose", Hint: "What it is for. The payee and the approver may see it.", Max: 64},
-	{Name: "reference", Label: "Your reference", Hint: "Such as the number of an invoice. 12 to 36 letters, digits, dots, dashes or underscores, for one payout. One is made when absent.", Max: 36},
-	{Name: "registered", Label: "Registered name", Hint: "The name that was shown. It is looked up when absent.", Max: 100},
+	{Name: "purpose", Label: "Purpose", Hint: "Enter the purpose. The payee and the approver may see it.", Max: 64},
+	{Name: "reference", Label: "Your reference", Hint: "Enter 12 to 36 letters, digits, dots, dashes or underscores, such as an invoice number. A reference is used for one payout. Leave empty for a generated reference.", Max: 36},
+	{Name: "registered", Label: "Registered name", Hint: "Enter the name that was shown. Leave empty to look it up.", Max: 100},
 	{Name: "unnamed", Label: "No registered name was found", Options: []string{Yes}, Max: 3},
-	{Name: "fee", Label: "Fee", Hint: "The fee that was shown. A payout with another fee is refused.", Max: 20}}
+	{Name: "fee", Label: "Fee", Hint: "Enter the fee that was shown. A payout with another fee is refused.", Max: 20}}
 
 func (a *Changes) payoutKind() Kind {
 	return Kind{Name: KindSendPayout, Title: "Payout by a page or a key", Rule: sendRule, Check: a.checkPayout, Apply: a.approvePayout, Undone: a.disapprovePayout,

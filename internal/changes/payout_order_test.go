@@ -46,7 +46,7 @@ func TestPayoutOrder_waits(t *testing.T) {
 		id, had := newID(), f.wallet()
 		r, err := f.onPage(f.finance, id, Values{"name": "Ama Boateng"})
 		if err != nil || r.State != Waiting || r.Needs != 1 || r.Place != f.tenant.ID || r.Amount != 10*money.Cedi || r.Sentence != "Send GHS 10.00 to TELECEL 233****4567, with a fee of GHS 0.10" ||
-			!warned(r.Facts, "could not be found out") || !warned(r.Facts, "A new payee") || r.Key != "" || r.digest() != r.Digest {
+			!warned(r.Facts, "No provider returned the name") || !warned(r.Facts, "A new payee") || r.Key != "" || r.digest() != r.Digest {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if again, err := f.onPage(f.finance, id, Values{"name": "Ama Boateng"}); err != nil || again.ID != r.ID {

@@ -225,8 +225,8 @@ func (a *Changes) roleKind() Kind {
 			err = errChanged("The role")
 		}
 		return []audit.Change{{What: roleAt(p.Tenant) + " of " + p.Email, Before: role(p.Before), After: role(p.Role)}}, err
-	}).by(a.lookRole, emailField, placeField, Field{Name: "role", Label: "New role", Hint: "Write none to take it away.", Max: 20, Required: true},
-		Field{Name: "before", Label: "Role now", Hint: "Write none where there is no role. A role that was changed meanwhile is left alone.", Max: 20, Required: true}).showing(a.checkPerson)
+	}).by(a.lookRole, emailField, placeField, Field{Name: "role", Label: "New role", Hint: "Enter none to remove the role.", Max: 20, Required: true},
+		Field{Name: "before", Label: "Role now", Hint: "Enter none if the person has no role there. A role that was changed in the meantime stays.", Max: 20, Required: true}).showing(a.checkPerson)
 }
 
 // Disable requests that a person loses all access at once.
@@ -266,23 +266,23 @@ func (a *Changes) whole(tx *db.Tx, request Request, p person) error {
 }
 
 func (a *Changes) disableKind() Kind {
-	return written(a, KindDisable, "Lock of a person", peopleRule, func(tx *db.Tx, request Request, p person) ([]audit.Change, error) {
+	return written(a, KindDisable, "Disabling of a person", peopleRule, func(tx *db.Tx, request Request, p person) ([]audit.Change, error) {
 		if err := a.whole(tx, request, p); err != nil {
 			return nil, err
 		}
 		_, err := a.People.Disable(tx, p.Email)
 		return []audit.Change{{What: p.Email + " may sign in", Before: "yes", After: "no"}}, err
-	}).by(a.lookWhole("Keep %[1]s out of everything (%[2]s)"), emailField).showing(a.checkPerson)
+	}).by(a.lookWhole("Disable %[1]s (%[2]s)"), emailField).showing(a.checkPerson)
 }
 
 func (a *Changes) enableKind() Kind {
-	return written(a, KindEnable, "Unlock of a person", peopleRule, func(tx *db.Tx, request Request, p person) ([]audit.Change, error) {
+	return written(a, KindEnable, "Enabling of a person", peopleRule, func(tx *db.Tx, request Request, p person) ([]audit.Change, error) {
 		if err := a.whole(tx, request, p); err != nil {
 			return nil, err
 		}
 		_, err := a.People.Enable(tx, p.Email)
 		return []audit.Change{{What: p.Email + " may sign in", Before: "no", After: "yes"}}, err
-	}).by(a.lookWhole("Let %[1]s in again (%[2]s)"), emailField).showing(a.checkPerson)
+	}).by(a.lookWhole("Enable %[1]s again (%[2]s)"), emailField).showing(a.checkPerson)
 }
 
 func (a *Changes) resetKind() Kind {
@@ -292,7 +292,7 @@ func (a *Changes) resetKind() Kind {
 		}
 		_, err := a.People.Reset(tx, from(request, by), p.Email)
 		return []audit.Change{{What: "password and second factor of " + p.Email, Before: "as they were", After: "none"}}, []string{by.Token, by.Code}, err
-	}).by(a.lookWhole("Take password and second factor of %[1]s away and give a link for new ones (%[2]s)"), emailField).showing(a.checkPerson)
+	}).by(a.lookWhole("Remove password and second factor of %[1]s and create a link for new ones (%[2]s)"), emailField).showing(a.checkPerson)
 }
 
 // peopleRead is the maximum number of people of a place among whom a person is searched.
@@ -322,7 +322,7 @@ func (a *Changes) checkPerson(ctx context.Context, r Request) (list []Fact, err 
 	}
 	for _, l := range there {
 		if mistakable(letters(l.Email), letters(p.Email)) {
-			list = append(list, warning(fmt.Sprintf("%s is like %s, who is here already.", p.Email, l.Email)))
+			list = append(list, warning(fmt.Sprintf("%s is similar to %s, who already has a role here.", p.Email, l.Email)))
 		}
 	}
 	return list, nil

@@ -35,9 +35,9 @@ func (l lined) line() Line {
 
 func (a *Changes) policyKind() Kind {
 	return Kind{Name: KindPolicy, Title: "Approval policy", Rule: Rule{Make: roles.ChangePolicy, Check: roles.ApprovePolicy}, Look: a.lookPolicy, Check: a.checkPolicy, Apply: a.doPolicy,
-		Fields: []Field{{Name: "kind", Label: "Kind of change", Max: 40, Required: true}, {Name: FieldTenant, Label: "Account", Hint: "The id of an account. Leave empty for everywhere.", Max: 64},
+		Fields: []Field{{Name: "kind", Label: "Kind of change", Max: 40, Required: true}, {Name: FieldTenant, Label: "Account", Hint: "Enter the id of an account. Leave empty for all accounts.", Max: 64},
 			{Name: "from", Label: "From an amount on", Hint: "In cedis, such as 1000.00.", Max: 20, Required: true},
-			{Name: "approvers", Label: "Approvers", Hint: "Write -1 to remove the line.", Options: []string{"0", "1", "2", "-1"}, Max: 2, Required: true}}}
+			{Name: "approvers", Label: "Approvers", Hint: "Enter -1 to remove the line.", Options: []string{"0", "1", "2", "-1"}, Max: 2, Required: true}}}
 }
 
 // Kinds returns the kinds of a site for which the policy can set a number of approvers, with their titles.
@@ -188,7 +188,7 @@ func (a *Changes) Approvers(ctx context.Context, by By, r Request) (n int, err e
 // their own requests only.
 func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reason string) (Request, error) {
 	if l.Own && by.Place == roles.Installation {
-		return Request{}, problem.Field("kind", "is not a kind of act")
+		return Request{}, problem.Field("kind", "is not a kind of change")
 	}
 	return a.Do(ctx, by, KindPolicy, id, Values{"kind": l.Kind, FieldTenant: l.Tenant, "from": l.From.String(), "approvers": strconv.Itoa(l.Approvers)}, reason)
 }
@@ -201,7 +201,7 @@ func (a *Changes) lineOf(o Order) (l Line, title string, err error) {
 	}
 	title, known := a.Kinds(roles.SiteOf(o.By.Place))[l.Kind]
 	if !known {
-		return l, "", problem.Field("kind", "is not a kind of act")
+		return l, "", problem.Field("kind", "is not a kind of change")
 	}
 	if l.From, err = o.Values.notNegative("from"); err != nil {
 		return l, "", err
@@ -293,7 +293,7 @@ func (a *Changes) checkPolicy(ctx context.Context, r Request) ([]Fact, error) {
 	}
 	list := becomes("Approvers", Approvers(before), Approvers(p.Approvers))
 	if p.Approvers >= 0 && p.Approvers < max(before, 1) || p.Approvers == Default && before > 0 {
-		list = append(list, warning("The policy asks for fewer approvers then."))
+		list = append(list, warning("After this change the policy requires fewer approvers."))
 	}
 	return list, nil
 }

@@ -63,8 +63,8 @@ func (a *Changes) switchKind(name, title string, on bool) Kind {
 		paused, err := a.Routes.Resume(tx, p.Mode, p.Provider, route.Operation(p.Operation))
 		change.Before, change.After = map[bool]string{true: "paused", false: "not paused"}[paused], "not paused"
 		return []audit.Change{change}, err
-	}).by(a.lookSwitch(on), Field{Name: "provider", Label: "Provider", Max: 40, Required: true}, Field{Name: "mode", Label: "Money", Hint: "Write live or test.", Max: 4, Required: true},
-		Field{Name: "operation", Label: "Operation", Hint: "Such as collect or disburse_wallet. Leave empty for all.", Max: 40}).showing(a.checkSwitch(on))
+	}).by(a.lookSwitch(on), Field{Name: "provider", Label: "Provider", Max: 40, Required: true}, Field{Name: "mode", Label: "Money", Hint: "Enter live or test.", Max: 4, Required: true},
+		Field{Name: "operation", Label: "Operation", Hint: "Enter an operation, such as collect or disburse_wallet. Leave empty for all.", Max: 40}).showing(a.checkSwitch(on))
 }
 
 // checkSwitch returns the state of the provider's operations.
@@ -89,7 +89,7 @@ func (a *Changes) checkSwitch(on bool) func(ctx context.Context, r Request) ([]F
 			}
 			list = append(list, Fact{Name: string(s.Operation) + " now", Value: state})
 			if on && s.Breaker != "closed" {
-				list = append(list, warning("The circuit of "+string(s.Operation)+" is "+s.Breaker+". It closes, and work goes to the provider at once."))
+				list = append(list, warning("The circuit of "+string(s.Operation)+" is "+s.Breaker+". The circuit closes, and the provider gets new work at once."))
 			}
 		}
 		return list, err

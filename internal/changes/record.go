@@ -80,7 +80,7 @@ func (s *Store) AtOnce(by By, a Request) Request {
 // people may approve. If no approver is needed, Needs is 0.
 func (s *Store) Planned(ctx context.Context, rule Rule, a Request) (Request, error) {
 	if a.Key != "" && !rule.ByKey {
-		return Request{}, problem.New(problem.Forbidden, "person_needed", "An API key cannot request this: a person must")
+		return Request{}, problem.New(problem.Forbidden, "person_needed", "An API key cannot request this. A person must request it")
 	}
 	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
 		a.Needs, err = s.needs(tx, rule, a)

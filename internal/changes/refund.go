@@ -16,7 +16,7 @@ import (
 
 var refundFields = []Field{tenantField,
 	{Name: "collection", Label: "Collection", Hint: "Reference of the collection, or its id.", Max: 64, Required: true},
-	{Name: "amount", Label: "Amount (GHS)", Hint: "All that is left of the collection when absent.", Max: 20}}
+	{Name: "amount", Label: "Amount (GHS)", Hint: "Enter an amount. Leave empty for the whole amount that is not refunded yet.", Max: 20}}
 
 // fieldFee is the fee that the requester saw.
 const fieldFee = "fee"
@@ -102,7 +102,7 @@ func (a *Changes) refundOfForm(ctx context.Context, o Order) (r Request, found b
 	}
 	of, known, err := a.Payments.Collection(ctx, o.By.Place, o.Values["collection"])
 	if err == nil && (!known || pay.RefundOf != of.ID) {
-		err = problem.Field("id", "is that of another payment: open the form again")
+		err = problem.Field("id", "belongs to another payment: open the form again")
 	}
 	if err == nil {
 		r, err = a.accepted(ctx, KindRefund, o.By.Place, pay.ID)

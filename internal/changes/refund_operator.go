@@ -33,7 +33,7 @@ type operatorRefund struct {
 func (a *Changes) operatorRefundKind() Kind {
 	return Kind{Name: KindOperatorRefund, Title: "Refund by an operator", Rule: Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, Served: true,
 		Check: a.checkOperatorRefund, Apply: a.refundForAccount}.by(a.lookOperatorRefund, append(refundFields[:len(refundFields):len(refundFields)],
-		Field{Name: referenceField.Name, Label: "Reference", Hint: "Of the refund, with 12 to 36 characters. It is used once, and made when absent.", Max: 36})...)
+		Field{Name: referenceField.Name, Label: "Reference", Hint: "Enter a reference of the refund with 12 to 36 characters. Leave empty for a generated reference.", Max: 36})...)
 }
 
 // RefundIn returns the account of a refund by an operator, and the reference of its payment.

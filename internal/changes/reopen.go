@@ -38,5 +38,5 @@ func (a *Changes) reopenKind() Kind {
 	return written(a, KindReopen, "Reopening of a number range", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p reopened) ([]audit.Change, error) {
 		was, err := a.Messaging.Codes.ReopenRange(tx, p.Tenant, p.Range)
 		return []audit.Change{{What: "range " + p.Range, Before: fmt.Sprintf("closed: %d of %d verified", was.Verified, was.Sent), After: "open"}}, err
-	}).by(a.lookReopen, tenantField, Field{Name: "range", Label: "Range", Hint: "Its first digits, or a number in it.", Max: 20, Required: true})
+	}).by(a.lookReopen, tenantField, Field{Name: "range", Label: "Range", Hint: "Enter the first digits of the range, or a number in it.", Max: 20, Required: true})
 }

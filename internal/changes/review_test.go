@@ -41,7 +41,7 @@ func TestFacts_warnTheApproverToo(t *testing.T) {
 			t.Fatal(err)
 		}
 		request, err := fund("slip 9", "paid by bank")
-		if err != nil || !warned(request.Facts, `reference "slip 9" was used before`) || !warned(request.Facts, "The same was done at 6 Mar 2026") {
+		if err != nil || !warned(request.Facts, `reference "slip 9" was used before`) || !warned(request.Facts, "The same amount was booked at 6 Mar 2026") {
 			t.Fatalf("%+v, %v", request.Facts, err)
 		}
 		seen, err := f.Review(t.Context(), roles.Installation, request.ID)
@@ -73,7 +73,7 @@ func TestFacts_newWarningShowsThePageAgain(t *testing.T) {
 			f.refused(err, problem.InProgress, "facts_changed")
 		}
 		f.is(request.ID, Waiting)
-		if seen, err = f.Review(t.Context(), roles.Installation, request.ID); err != nil || !warned(seen.Now, "The same was done at") {
+		if seen, err = f.Review(t.Context(), roles.Installation, request.ID); err != nil || !warned(seen.Now, "The same amount was booked at") {
 			t.Fatalf("%+v, %v", seen, err)
 		}
 		if done, err := f.Changes.Approve(t.Context(), f.first, request.ID, seen.Shown); err != nil || done.State != Done {

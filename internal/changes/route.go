@@ -80,9 +80,9 @@ func (a *Changes) lookRoute(ctx context.Context, o Order) (Draft, error) {
 		}
 	}
 	what := fmt.Sprintf("%s over %s, of %s money of %s", p.Operation, anyOf(p.Channel, "every channel"), anyOf(p.Mode, "live and test"), whose)
-	d.Sentence = fmt.Sprintf("Send %s to %s; it led to %s", what, cmp.Or(p.Providers, "nobody"), cmp.Or(p.Was, "nobody"))
+	d.Sentence = fmt.Sprintf("Route %s to %s; before, to %s", what, cmp.Or(p.Providers, "nobody"), cmp.Or(p.Was, "nobody"))
 	if p.Drop {
-		d.Sentence = fmt.Sprintf("Remove the route of %s; it led to %s", what, cmp.Or(p.Was, "nobody"))
+		d.Sentence = fmt.Sprintf("Remove the route of %s to %s", what, cmp.Or(p.Was, "nobody"))
 	}
 	return d, nil
 }
@@ -113,8 +113,8 @@ func (a *Changes) routeKind() Kind {
 		}
 		return []audit.Change{change}, a.Routes.SetRoute(tx, r)
 	}).by(a.lookRoute, Field{Name: FieldTenant, Label: "Account", Hint: "The id of the account. Leave empty for all accounts.", Max: 64},
-		Field{Name: "mode", Label: "Money", Hint: "Write live or test. Leave empty for both.", Max: 4}, Field{Name: "operation", Label: "Operation", Hint: "Such as collect or disburse_wallet.", Max: 40, Required: true},
-		Field{Name: "channel", Label: "Channel", Hint: "Such as MTN. Leave empty for all.", Max: 40}, Field{Name: "providers", Label: "Providers", Hint: "Best first, with spaces between. Leave empty for none.", Max: 200},
+		Field{Name: "mode", Label: "Money", Hint: "Enter live or test. Leave empty for both.", Max: 4}, Field{Name: "operation", Label: "Operation", Hint: "Enter an operation, such as collect or disburse_wallet.", Max: 40, Required: true},
+		Field{Name: "channel", Label: "Channel", Hint: "Such as MTN. Leave empty for all.", Max: 40}, Field{Name: "providers", Label: "Providers", Hint: "Enter providers best first, separated by spaces. Leave empty for none.", Max: 200},
 		Field{Name: "remove", Label: "Remove the route", Options: []string{"no", "yes"}, Max: 3}).showing(a.checkRoute)
 }
 
@@ -137,10 +137,10 @@ func (a *Changes) checkRoute(ctx context.Context, r Request) ([]Fact, error) {
 	}
 	list := becomes("Providers", cmp.Or(was, "nobody"), then)
 	if p.Providers == "" && !p.Drop {
-		list = append(list, warning("No provider serves this then: each request is refused."))
+		list = append(list, warning("After this change no provider serves the operation, and every request is refused."))
 	}
 	if p.Tenant == route.Any {
-		list = append(list, Fact{Name: "Accounts", Value: "all without a route of their own"})
+		list = append(list, Fact{Name: "Accounts", Value: "all accounts without their own route"})
 	}
 	states, err := a.Routes.List(ctx)
 	for _, name := range strings.Fields(p.Providers) {

@@ -31,7 +31,7 @@ func (a *Changes) Reveal(ctx context.Context, by By, part Part, id string) (stri
 	}
 	text, err := a.Seal.Open(sealed, []byte(part.Of(request)))
 	if err != nil {
-		return "", problem.Wrap(err, problem.Unavailable, "secret_unreadable", "It was sealed with another master key, and cannot be shown. Make another one.")
+		return "", problem.Wrap(err, problem.Unavailable, "secret_unreadable", "The secret was sealed with another master key and cannot be shown. Create a new one.")
 	}
 	return string(text), nil
 }

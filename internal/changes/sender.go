@@ -82,7 +82,7 @@ func (a *Changes) createSenderKind() Kind {
 	return written(a, KindCreateSender, "Sender ID from another provider", Rule{Make: roles.ReviewSenders, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p broughtOver) ([]audit.Change, error) {
 		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, request.Reason, request.RequesterName)
 		return []audit.Change{{What: "sender ID " + p.Name, Before: "", After: string(made.Status)}}, err
-	}).by(a.lookCreateSender, tenantField, Field{Name: "id", Label: "Id", Hint: "The id that the account's programs have.", Max: 64, Required: true},
+	}).by(a.lookCreateSender, tenantField, Field{Name: "id", Label: "Id", Hint: "Enter the id that the account's programs use.", Max: 64, Required: true},
 		Field{Name: "name", Label: "Sender ID", Max: 64, Required: true}, Field{Name: "description", Label: "Description", Max: 500}).showing(a.checkSender)
 }
 
@@ -118,7 +118,7 @@ func (a *Changes) lookClass(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	title, err := a.titled(ctx, o.By.Place, t)
-	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Make the sender ID %q of %s %s; it is %s", s.Name, title, o.Values["class"], s.Class),
+	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Make the sender ID %q of %s %s; now it is %s", s.Name, title, o.Values["class"], s.Class),
 		Payload: classed{t.ID, s.ID, s.Name, string(s.Class), o.Values["class"]}}, err
 }
 

@@ -55,8 +55,8 @@ func (a *Changes) applyLeft(ctx context.Context, id string) (done bool, err erro
 	return true, a.Store.Write(ctx, func(tx *db.Tx) error { return a.Store.failLeft(tx, by, r, refused.Message) })
 }
 
-// failLeft ends a request in tx that a command left to a server and that its subject refused. It does not change a request
-// that has ended.
+// failLeft ends a request in tx as failed. A command left the request to a server, and the change was refused. It does not
+// change a request that has ended.
 func (s *Store) failLeft(tx *db.Tx, by By, seen Request, why string) error {
 	r, err := s.waiting(tx, by, seen)
 	if problem.Is(err, problem.Duplicate) || problem.Is(err, problem.Gone) {

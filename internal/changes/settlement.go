@@ -85,7 +85,7 @@ type settlement struct {
 }
 
 func (a *Changes) evidenceKind(rule Rule) Kind {
-	return Kind{Name: KindEndByLine, Title: "End of a payment as a statement has it", Rule: rule, Look: a.lookEndByLine, Check: a.checkEndByLine, Apply: a.endByLine, Fields: []Field{exceptionField}}
+	return Kind{Name: KindEndByLine, Title: "Outcome of a payment from a statement", Rule: rule, Look: a.lookEndByLine, Check: a.checkEndByLine, Apply: a.endByLine, Fields: []Field{exceptionField}}
 }
 
 // settlementOf interprets an exception as evidence about its payment. A statement can end an open payment, and it
@@ -114,9 +114,9 @@ func (a *Changes) settlementOf(ctx context.Context, e reconcile.Exception, pay b
 	p.Contradict = true
 	switch {
 	case pay.Note == "" || pay.Kind == book.KindCollection:
-		err = problem.New(problem.Invalid, "provider_reported", "The provider reported the outcome of this payment itself. Ask the provider again, or put the difference into suspense")
+		err = problem.New(problem.Invalid, "provider_reported", "The provider reported the outcome of this payment itself. Query the provider again, or put the difference into suspense")
 	case !pay.ContradictedAt.IsZero():
-		err = problem.New(problem.Duplicate, CodeContradicted, "The payment is contradicted already")
+		err = problem.New(problem.Duplicate, CodeContradicted, "A contradiction of this payment is already recorded")
 	}
 	return p, err
 }
@@ -166,7 +166,7 @@ func (a *Changes) checkEndByLine(ctx context.Context, r Request) ([]Fact, error)
 		list = append(list, Fact{Name: "Fee of the provider", Value: worth(pay, p.Fee)})
 	}
 	if !p.Paid && pay.Held() > 0 && !p.Contradict {
-		list = append(list, warning("The money goes back and can be paid out once more. If the provider did pay, it is paid twice."))
+		list = append(list, warning("The money goes back to the wallet and can be paid out again. If the provider did pay, it is paid twice."))
 	}
 	return list, nil
 }

@@ -118,15 +118,15 @@ func Settings() []Setting {
 		flag(Blocked, "Blocked", "on", func(t tenant.Tenant) bool { return t.Blocked }, func(c *tenant.Change) **bool { return &c.Blocked }),
 		flag("collections", "Collections", "off", func(t tenant.Tenant) bool { return t.CollectionsEnabled }, func(c *tenant.Change) **bool { return &c.CollectionsEnabled }),
 		{Name: "payouts", Label: "Payouts", Options: onOff, get: func(t tenant.Tenant) string { return word(!t.PayoutsStopped) }, set: stopped, restricts: func(_, after string) bool { return after == "off" }},
-		limit("transfer_limit", "Most that one transfer to a wallet may move", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitWallet }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitWallet }),
-		limit("bank_transfer_limit", "Most that one transfer to a bank account may move", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitBank }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitBank }),
+		limit("transfer_limit", "Maximum payout to a wallet", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitWallet }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitWallet }),
+		limit("bank_transfer_limit", "Maximum payout to a bank account", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitBank }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitBank }),
 		{Name: "fee_bearer", Label: "Who bears the charges of collections", Options: []string{"merchant", "customer"}, Own: true, get: func(t tenant.Tenant) string { return string(t.FeeBearer) },
 			set: func(c *tenant.Change, text string) error { v := tenant.FeeBearer(text); c.FeeBearer = &v; return nil }},
-		{Name: "listed", Label: "What is taken from listed addresses alone", Options: []string{"payouts", "spending"}, Own: true, get: func(t tenant.Tenant) string { return string(t.Listed) },
+		{Name: "listed", Label: "Requests accepted only from listed addresses", Options: []string{"payouts", "spending"}, Own: true, get: func(t tenant.Tenant) string { return string(t.Listed) },
 			set: func(c *tenant.Change, text string) error { v := tenant.Listed(text); c.Listed = &v; return nil }, restricts: func(_, after string) bool { return after == "spending" }},
-		{Name: "duplicates", Label: "A reference that was used before is", Options: []string{"refuse", "repeat"}, Own: true, get: func(t tenant.Tenant) string { return string(t.Duplicates) },
+		{Name: "duplicates", Label: "Duplicate references", Options: []string{"refuse", "repeat"}, Own: true, get: func(t tenant.Tenant) string { return string(t.Duplicates) },
 			set: func(c *tenant.Change, text string) error { v := tenant.Duplicates(text); c.Duplicates = &v; return nil }},
-		{Name: "refund_airtime", Label: "Money of failed airtime goes to", Options: []string{"wallet", "payer"}, Own: true, get: func(t tenant.Tenant) string { return string(t.RefundAirtime) },
+		{Name: "refund_airtime", Label: "Refund of failed airtime to", Options: []string{"wallet", "payer"}, Own: true, get: func(t tenant.Tenant) string { return string(t.RefundAirtime) },
 			set: func(c *tenant.Change, text string) error {
 				v := tenant.AirtimeRefund(text)
 				c.RefundAirtime = &v
@@ -143,7 +143,7 @@ func Settings() []Setting {
 		quota("quota_contacts", "Most contacts", func(q tenant.Quotas) tenant.Quota { return q.Contacts }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Contacts }),
 		quota("quota_groups", "Most contact groups", func(q tenant.Quotas) tenant.Quota { return q.Groups }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Groups }),
 		quota("quota_sender_ids", "Most sender IDs", func(q tenant.Quotas) tenant.Quota { return q.Senders }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Senders }),
-		quota("quota_campaigns", "Most campaigns under way", func(q tenant.Quotas) tenant.Quota { return q.Campaigns }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Campaigns }),
+		quota("quota_campaigns", "Maximum number of open campaigns", func(q tenant.Quotas) tenant.Quota { return q.Campaigns }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Campaigns }),
 	}
 }
 
@@ -223,7 +223,7 @@ func changeOf(values map[string]string, t tenant.Tenant, ips string) (c tenant.C
 		}
 	}
 	for name := range rest {
-		return c, nil, false, problem.Field(name, "is no setting of an account")
+		return c, nil, false, problem.Field(name, "is not a setting of an account")
 	}
 	return c, set, light, nil
 }
@@ -317,7 +317,7 @@ func settingFields(take func(s Setting) bool) (fields []Field) {
 }
 
 // addressesField returns the field with the addresses of payouts.
-var addressesField = Field{Name: PayoutIPs, Label: "Addresses of payouts", Hint: "Such as 192.0.2.7 or 198.51.100.0/24, with spaces between. This is the whole list.", Max: 4000}
+var addressesField = Field{Name: PayoutIPs, Label: "Addresses of payouts", Hint: "Enter the whole list, separated by spaces, such as 192.0.2.7 198.51.100.0/24.", Max: 4000}
 
 // settingsKinds are the kinds that change settings of an account.
 func (a *Changes) settingsKinds() []Kind {
@@ -448,7 +448,7 @@ func (a *Changes) createTenantKind() Kind {
 			_, err = a.setAddresses(tx, made.ID, values[PayoutIPs])
 		}
 		return changes, err
-	}).by(a.lookCreateTenant, append(append([]Field{{Name: "name", Label: "Name", Max: 120, Required: true}, {Name: "mode", Label: "Money", Hint: "Write live or test.", Max: 4, Required: true},
+	}).by(a.lookCreateTenant, append(append([]Field{{Name: "name", Label: "Name", Max: 120, Required: true}, {Name: "mode", Label: "Money", Hint: "Enter live or test.", Max: 4, Required: true},
 		{Name: "id", Label: "Id", Hint: "Leave empty for a new one.", Max: 64}}, settingFields(func(s Setting) bool { return s.Name != "name" })...), addressesField)...).showing(a.checkNewTenant)
 }
 
@@ -529,7 +529,7 @@ func settingWarnings(s setting, label string) (list []Fact) {
 		return list
 	}
 	if strings.TrimSpace(s.After) == "" {
-		return append(list, warning("No payout by a key is accepted then: the list is empty."))
+		return append(list, warning("The list is empty, so no payout by a key is accepted after this change."))
 	}
 	prefixes, _ := Prefixes(s.After) // read before
 	for _, p := range prefixes {

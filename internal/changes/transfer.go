@@ -171,7 +171,7 @@ func (a *Changes) lookRecover(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	owed := money.Pesewas(-balance)
-	sentence := fmt.Sprintf("Take back what %s owes since a reversal, at most %s, as far as its wallet covers it", title, t.Money().Text(int64(owed)))
+	sentence := fmt.Sprintf("Recover the debt of %s from its wallet, at most %s and at most its balance", title, t.Money().Text(int64(owed)))
 	return Draft{Tenant: t.ID, Amount: owed, Sentence: sentence, Payload: debt{t.ID, t.Name, owed}}, nil
 }
 

@@ -60,14 +60,14 @@ func (p ending) transit() treasury.Transit {
 func (a *Changes) transitKinds() []Kind {
 	rule := Rule{Make: roles.ChangeTreasury, Check: roles.ApproveMoney}
 	fields := []Field{ourBankField, {Name: "provider", Label: "Provider", Max: 40, Required: true},
-		{Name: "account", Label: "Account at the provider", Hint: "Write collection, disbursement or services. Leave empty for money in none of them.", Max: 12}, amountField, referenceField}
+		{Name: "account", Label: "Account at the provider", Hint: "Enter collection, disbursement or services. Leave empty for unassigned money.", Max: 12}, amountField, referenceField}
 	return []Kind{
 		{Name: KindTopUp, Title: "Top-up of a float", Rule: rule, Look: a.lookSend(KindTopUp), Check: a.checkSend, Apply: a.send, Fields: fields},
 		{Name: KindSettle, Title: "Settlement to a bank account", Rule: rule, Look: a.lookSend(KindSettle), Check: a.checkSend, Apply: a.send, Fields: fields},
 		{Name: KindEndTransit, Title: "End of a transfer in transit", Rule: rule, Look: a.lookEnd, Check: a.checkEnd, Apply: a.end, Fields: []Field{
 			{Name: "transfer", Label: "Transfer", Hint: "The id of the transfer.", Max: 36, Required: true},
 			{Name: "outcome", Label: "Outcome", Options: []string{string(treasury.Arrived), string(treasury.Returned)}, Max: 8, Required: true},
-			{Name: "fee", Label: "Fee in cedis", Hint: "A fee that was charged on the way. The rest arrived.", Max: 20}}},
+			{Name: "fee", Label: "Fee in cedis", Hint: "Enter the fee that was charged on the way. The rest arrived.", Max: 20}}},
 	}
 }
 
@@ -120,7 +120,7 @@ func (a *Changes) checkSend(ctx context.Context, r Request) ([]Fact, error) {
 		return nil, err
 	}
 	if -has < int64(m.Amount) {
-		list = append(list, warning("By the books the "+heldName(m.Source)+" has only "+m.Asset.Text(-has)+"."))
+		list = append(list, warning("In our books: "+heldName(m.Source)+" has only "+m.Asset.Text(-has)+"."))
 	}
 	transit, err := a.balances(ctx, "account of money in transit", ledger.Key{Asset: m.Asset, ID: ledger.Transit}, int64(m.Amount))
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *Changes) lookEnd(ctx context.Context, o Order) (Draft, error) {
 	}
 	m, err := a.Treasury.Transit(ctx, o.Values["transfer"])
 	if problem.Is(err, problem.NotFound) {
-		err = problem.Field("transfer", "is no transfer between bank accounts and floats")
+		err = problem.Field("transfer", "is not a transfer between bank accounts and floats")
 	}
 	to := treasury.TransitState(o.Values["outcome"])
 	if err == nil {

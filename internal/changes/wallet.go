@@ -166,7 +166,7 @@ func (a *Changes) lookCredit(ctx context.Context, o Order, d Draft) (Draft, erro
 	}
 	switch named := o.Values[bankField.Name]; {
 	case named != "" && named != c.Bank:
-		return Draft{}, problem.Field(bankField.Name, "is not the one of the line: "+c.Bank)
+		return Draft{}, problem.Field(bankField.Name, "differs from the account of the line: "+c.Bank)
 	case o.Values[slipField.Name] != "":
 		return Draft{}, problem.Field(slipField.Name, "must be empty with a line of a statement")
 	case c.Amount != w.Amount:
