@@ -198,7 +198,7 @@ func TestProduction_changesNeedAPerson(t *testing.T) {
 			if _, errs := w.run(exitForbidden, append(args, auditor)...); !strings.Contains(errs, "yaa@example.com does not have the permission") {
 				t.Errorf("makola %s of an auditor says %s", command, errs)
 			}
-			if _, errs := w.run(exitForbidden, append(args, "--token-file", w.file("mk_person_x"))...); !strings.Contains(errs, "token does not work") {
+			if _, errs := w.run(exitForbidden, append(args, "--token-file", w.file("mk_person_x"))...); !strings.Contains(errs, "token is not valid") {
 				t.Errorf("makola %s with nobody's token says %s", command, errs)
 			}
 			without := slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s == "--reason" || s == "a test" })

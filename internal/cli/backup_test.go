@@ -95,7 +95,7 @@ func TestBackup_createdAndRestored(t *testing.T) {
 		other.run(exitForbidden, "restore", file)
 		other.run(exitOK, "restore", file, "--identity", identity)
 		has(t, other.object("tenant", "show", id), map[string]any{"wallet": "1234.50", "name": "Adom Stores"})
-		if _, errs := other.run(exitConflict, "restore", file, "--identity", identity); !strings.Contains(errs, "empty place only") {
+		if _, errs := other.run(exitConflict, "restore", file, "--identity", identity); !strings.Contains(errs, "new, empty place") {
 			t.Errorf("over a database: %q", errs)
 		}
 		w.run(exitConflict, "restore", file, "--identity", identity)

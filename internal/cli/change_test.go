@@ -69,7 +69,7 @@ func TestChange_byFields(t *testing.T) {
 		for text, args := range map[string][]string{
 			"kind field is unknown":         {"change", "wallet.spend", "--reason", "x"},
 			"amount field is required":      {"change", "wallet.fund", "--tenant", id, "--reason", "x"},
-			"is no field of this change":    {"change", "wallet.fund", "--tenant", id, "--amount", "1", "--set", "colour=red", "--reason", "x"},
+			"is not a field of this change": {"change", "wallet.fund", "--tenant", id, "--amount", "1", "--set", "colour=red", "--reason", "x"},
 			"network field must be one of":  {"change", "catalogue.prefix", "--prefix", "0553", "--network", "NONE", "--reason", "x"},
 			"unknown flag --provider":       {"change", "wallet.fund", "--provider", "mtn", "--reason", "x"},
 			"kind field is unknown. makola": {"change", "payout.send", "--reason", "x"},

@@ -82,13 +82,13 @@ type commands struct {
 	OTP       accounts.OTP       `cmd:"" name:"otp" group:"Messages:" help:"Manage ranges of numbers that are closed for one-time passwords."`
 	Contacts  accounts.Contacts  `cmd:"" group:"Messages:" help:"Manage contact groups and opt-outs."`
 
-	Sim    simCommand        `cmd:"" group:"Development:" help:"Start the simulator alone."`
+	Sim    simCommand        `cmd:"" group:"Development:" help:"Start the simulator without a server."`
 	Sample operations.Sample `cmd:"" group:"Development:" help:"Create a data folder with months of sample history, to view with makola serve."`
 
 	Version    versionCommand    `cmd:"" group:"This program:" help:"Print the version, the commit, Go's version and the schema. Same as --version."`
 	Help       helpCommand       `cmd:"" group:"This program:" help:"Print the help of a command. Same as --help."`
 	Completion completionCommand `cmd:"" group:"This program:" help:"Print a script for shell completion."`
-	Complete   completeCommand   `cmd:"" hidden:"" group:"This program:" help:"Print completions of a line, for the shell."`
+	Complete   completeCommand   `cmd:"" hidden:"" group:"This program:" help:"Print completions of a line for the shell."`
 }
 
 // exit is the panic value with which the parser ends after it has printed help.

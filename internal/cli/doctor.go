@@ -139,7 +139,7 @@ func (d *doctor) variables(environment []string) {
 		err = checkVariables(model, environment)
 	}
 	if err != nil {
-		d.fail("variables", problem.From(err).Message, "unset it, or correct its name; a server does not start with it")
+		d.fail("variables", problem.From(err).Message, "unset it or correct its name; a server does not start with it")
 		return
 	}
 	d.ok("variables", "every MAKOLA_ variable that is set is known")
@@ -156,7 +156,7 @@ func (d *doctor) settings() {
 		unfit = append(key.Missing(), unfit...)
 	}
 	for _, what := range unfit {
-		d.fail("settings", "the server needs "+what, "set it where the server's settings are; the mode is "+mode)
+		d.fail("settings", "the server needs "+what, "set it with the other settings of the server; the mode is "+mode)
 	}
 	if len(unfit) == 0 {
 		d.ok("settings", "complete; the mode is %s", mode)
@@ -165,7 +165,7 @@ func (d *doctor) settings() {
 
 // masterKey checks the key itself. Another check compares it with the database.
 func (d *doctor) masterKey() {
-	const remedy = "set " + config.EnvMasterKeyFile + " to a file made with openssl rand -hex 32, or to the copy that you keep of it"
+	const remedy = "set " + config.EnvMasterKeyFile + " to a file made with openssl rand -hex 32, or to your copy of the key"
 	secret, err := frame.MasterKey()
 	if err == nil && secret.Empty() && d.Production() {
 		d.fail("key", "there is no master key", remedy)
@@ -190,7 +190,7 @@ func (d *doctor) masterKey() {
 	}
 	switch {
 	case development:
-		d.ok("key", "the key of development, which is not for production")
+		d.ok("key", "the development key, which is not for production")
 	case secret.Weak():
 		d.warn("key", "the master key does not look random", remedy)
 	default:
@@ -201,7 +201,7 @@ func (d *doctor) masterKey() {
 // stored makes the checks that read the database.
 func (d *doctor) stored(ctx context.Context) {
 	c := frame.Common{Storage: d.Storage}
-	fix := "look at MAKOLA_DATABASE or MAKOLA_DATA and whether the database runs; a new installation begins with makola migrate up"
+	fix := "check MAKOLA_DATABASE or MAKOLA_DATA, and whether the database runs; for a new installation first run makola migrate up"
 	if err := c.There(); err != nil {
 		d.fail("database", problem.From(err).Message, fix)
 		return
@@ -242,11 +242,11 @@ func (d *doctor) stored(ctx context.Context) {
 func exhaustedFix(resource string) string {
 	switch resource {
 	case "disk space":
-		return "make room on PostgreSQL's disk: replication slots that nobody reads, kept WAL and logs fill it most often"
+		return "free space on PostgreSQL's disk: inactive replication slots, kept WAL and logs are the usual causes"
 	case "connections":
-		return "raise max_connections or the limit of the role or database, or lower --connections; pg_stat_activity lists who has them"
+		return "raise max_connections or the limit of the role or database, or lower --connections; pg_stat_activity lists the open connections"
 	}
-	return "look at PostgreSQL's log and at the resources of its machine"
+	return "check PostgreSQL's log and the resources of its machine"
 }
 
 // connections compares PostgreSQL's limit with the open connections and those of a node.
@@ -254,7 +254,7 @@ func (d *doctor) connections(ctx context.Context, opened *db.DB) {
 	const check = "connections of PostgreSQL"
 	c, err := opened.Connections(ctx)
 	if err != nil {
-		d.fail(check, err.Error(), "look at the database's log")
+		d.fail(check, err.Error(), "check the database's log")
 		return
 	}
 	if fact := fmt.Sprintf("%d of %d are open, a node opens up to %d", c.Used, c.Most, d.Server.Connections); c.Most-c.Used < int64(d.Server.Connections) {
@@ -271,11 +271,11 @@ func (d *doctor) room(ctx context.Context, opened *db.DB) {
 	err := opened.TryRoom(ctx)
 	switch resource, message := postgres.Exhausted(err); {
 	case err == nil:
-		d.ok(check, "took %d MB, which were rolled back", db.TriedRoom>>20)
+		d.ok(check, "stored %d MB and rolled them back", db.TriedRoom>>20)
 	case resource != "":
 		d.fail(check, fmt.Sprintf("PostgreSQL has no %s left: %s", resource, message), exhaustedFix(resource))
 	default:
-		d.warn(check, fmt.Sprintf("whether it takes %d MB is not known: %v", db.TriedRoom>>20, err), "GRANT TEMPORARY ON DATABASE to the role, or look at PostgreSQL's log")
+		d.warn(check, fmt.Sprintf("the test with %d MB failed: %v", db.TriedRoom>>20, err), "GRANT TEMPORARY ON DATABASE to the role, or look at PostgreSQL's log")
 	}
 }
 
@@ -284,7 +284,7 @@ func (d *doctor) skew(ctx context.Context, opened *db.DB) {
 	before := d.clock.Now()
 	theirs, err := opened.Now(ctx)
 	if err != nil {
-		d.fail("clock", fmt.Sprintf("the database does not tell the time: %v", err), "look at the database's log")
+		d.fail("clock", fmt.Sprintf("the database's time cannot be read: %v", err), "check the database's log")
 		return
 	}
 	took := d.clock.Since(before)
@@ -310,13 +310,13 @@ func (d *doctor) clockSteps(ctx context.Context, opened *db.DB) {
 	list = slices.DeleteFunc(list, func(s timekeeping.Step) bool { return s.By == 0 }) // an operator has accepted the step
 	switch {
 	case err != nil:
-		d.fail("clock steps", err.Error(), "look at the database's log")
+		d.fail("clock steps", err.Error(), "check the database's log")
 	case len(list) == 0:
 		d.ok("clock steps", "none in seven days")
 	default:
 		last := list[0]
-		d.warn("clock steps", fmt.Sprintf("%d in seven days, the last at %s by %v on %s", len(list), last.At.UTC().Format(time.RFC3339), last.By, last.Node),
-			"let NTP slew the clock instead of setting it, and look for a virtual machine that was paused")
+		d.warn("clock steps", fmt.Sprintf("%d steps in seven days, the last at %s by %v on %s", len(list), last.At.UTC().Format(time.RFC3339), last.By, last.Node),
+			"let NTP slew the clock instead of setting it, and check whether a virtual machine was paused")
 	}
 }
 
@@ -337,7 +337,7 @@ func (d *doctor) schema(ctx context.Context, opened *db.DB) bool {
 		d.fail("schema", fmt.Sprintf("the database lacks %d of the %d migrations of this program", pending, newest), "make a backup, then run makola migrate up")
 		return false
 	}
-	d.ok("schema", "%d, as this program has", newest)
+	d.ok("schema", "%d, the schema of this program", newest)
 	return true
 }
 
@@ -349,15 +349,15 @@ func (d *doctor) installation(ctx context.Context, o *frame.Opened) {
 	err := o.Installation.CheckSecret(ctx, d.secret)
 	switch {
 	case errors.Is(err, installation.ErrWrongSecret):
-		d.fail("key of the database", "the database was made with another master key", "find the key that the servers use: without it references and secrets are lost")
+		d.fail("key of the database", "the database belongs to another master key", "find the key of the servers: without it references and secrets are lost")
 		d.secret = config.Secret{}
 	case problem.Is(err, problem.Forbidden):
-		d.fail("installation", problem.From(err).Message, "look at docs/operations/scale.md, Move from SQLite to PostgreSQL")
+		d.fail("installation", problem.From(err).Message, "read docs/operations/scale.md, Move from SQLite to PostgreSQL")
 		d.secret = config.Secret{}
 	case err != nil:
-		d.fail("key of the database", err.Error(), "look at the database's log")
+		d.fail("key of the database", err.Error(), "check the database's log")
 	default:
-		d.ok("key of the database", "the database takes this master key")
+		d.ok("key of the database", "this master key belongs to the database")
 		d.ring(ctx, o)
 	}
 }
@@ -371,16 +371,16 @@ func (d *doctor) ring(ctx context.Context, o *frame.Opened) {
 	}
 	keys, err := sealed.Keys(ctx)
 	if err != nil {
-		d.fail("ring of keys", err.Error(), "look at the database's log")
+		d.fail("ring of keys", err.Error(), "check the database's log")
 		return
 	}
 	for _, k := range keys[1:] {
 		if k.Total() > 0 {
-			d.warn("ring of keys", fmt.Sprintf("%d are sealed under key %s, which is not the active one", k.Total(), k.Name), "makola keys rotate, when every server has the same ring")
+			d.warn("ring of keys", fmt.Sprintf("%d are sealed under key %s, which is not the active one", k.Total(), k.Name), "run makola keys rotate when every server has the same ring")
 			return
 		}
 	}
-	d.ok("ring of keys", "all is sealed under the active key, %s", keys[0].Name)
+	d.ok("ring of keys", "all secrets are sealed under the active key, %s", keys[0].Name)
 }
 
 // recoveryState checks that no recovery is open.
@@ -388,11 +388,11 @@ func (d *doctor) recoveryState(ctx context.Context, o *frame.Opened) {
 	s, err := o.Recovery().State(ctx)
 	switch {
 	case err != nil:
-		d.fail("recovery", err.Error(), "look at the database's log")
+		d.fail("recovery", err.Error(), "check the database's log")
 	case s.Closed():
-		d.fail("recovery", fmt.Sprintf("closed since %s: customers are kept out", s.BegunAt.UTC().Format(time.RFC3339)), "makola recovery status, then makola recovery open")
+		d.fail("recovery", fmt.Sprintf("closed since %s: customers get 503", s.BegunAt.UTC().Format(time.RFC3339)), "run makola recovery status, then makola recovery open")
 	case s.Lasts():
-		d.warn("recovery", fmt.Sprintf("open since %s", s.BegunAt.UTC().Format(time.RFC3339)), "makola recovery status says what it waits for, then makola recovery end")
+		d.warn("recovery", fmt.Sprintf("open since %s", s.BegunAt.UTC().Format(time.RFC3339)), "run makola recovery status to see the remaining work, then makola recovery end")
 	default:
 		d.ok("recovery", "none lasts")
 	}
@@ -401,14 +401,14 @@ func (d *doctor) recoveryState(ctx context.Context, o *frame.Opened) {
 // oldestUnknown finds payments whose outcome only an operator can determine.
 func (d *doctor) oldestUnknown(ctx context.Context, o *frame.Opened) {
 	if d.secret.Empty() {
-		d.warn("unknown outcomes", "not known, because there is no master key that fits", "see the line of the key")
+		d.warn("unknown outcomes", "unknown, because no valid master key is set", "see the line about the master key")
 		return
 	}
 	p := o.Payments(d.secret)
 	defer p.Close()
 	all, err := p.Unknown(ctx)
 	if err != nil {
-		d.fail("unknown outcomes", err.Error(), "look at the database's log")
+		d.fail("unknown outcomes", err.Error(), "check the database's log")
 		return
 	}
 	count, oldest := int64(0), time.Time{}
@@ -424,7 +424,7 @@ func (d *doctor) oldestUnknown(ctx context.Context, o *frame.Opened) {
 	}
 	age := d.clock.Since(oldest)
 	fact := fmt.Sprintf("%d payments, the oldest %s old", count, age.Round(time.Second))
-	const fix = "makola payouts stuck, then docs/runbooks/payout-stuck.md"
+	const fix = "run makola payouts stuck, then follow docs/runbooks/payout-stuck.md"
 	if age > unknownFail {
 		d.fail("unknown outcomes", fact, fix)
 	} else {
@@ -434,7 +434,7 @@ func (d *doctor) oldestUnknown(ctx context.Context, o *frame.Opened) {
 
 // lastBackup checks the age of the last backup.
 func (d *doctor) lastBackup(ctx context.Context, o *frame.Opened) {
-	const fix = "makola backup create, once a day by a timer, and makola backup drill; after a backup by another tool makola backup record"
+	const fix = "run makola backup create and makola backup drill once a day by a timer; after a backup with another tool run makola backup record"
 	bad := d.warn
 	if d.Production() {
 		bad = d.fail
@@ -442,7 +442,7 @@ func (d *doctor) lastBackup(ctx context.Context, o *frame.Opened) {
 	last, found, err := backup.Last(ctx, o.DB)
 	switch {
 	case err != nil:
-		d.fail("backup", err.Error(), "look at the database's log")
+		d.fail("backup", err.Error(), "check the database's log")
 	case !found:
 		bad("backup", "the database remembers none", fix)
 	case d.clock.Since(last.MadeAt) > backupFail:
@@ -457,17 +457,17 @@ func (d *doctor) disk() {
 	const mb = 1 << 20
 	free, known := db.Free(d.Data)
 	if !known {
-		d.warn("disk", fmt.Sprintf("the free space of %s cannot be asked for", d.Data), "name a folder that exists in MAKOLA_DATA")
+		d.warn("disk", fmt.Sprintf("the free space of %s cannot be read", d.Data), "set MAKOLA_DATA to an existing folder")
 		return
 	}
 	reserve := uint64(max(d.DiskReserve, 0)) * mb
-	fact := fmt.Sprintf("%d MB free in %s, %d MB are kept for money", free/mb, d.Data, reserve/mb)
+	fact := fmt.Sprintf("%d MB free in %s, %d MB are reserved for payments", free/mb, d.Data, reserve/mb)
 	if d.Database != "" {
-		fact = fmt.Sprintf("%d MB free in %s; PostgreSQL's own disk is another check", free/mb, d.Data)
+		fact = fmt.Sprintf("%d MB free in %s; another check tests PostgreSQL's own disk", free/mb, d.Data)
 	}
 	switch {
 	case free < reserve:
-		d.fail("disk", fact, "make room: below the reserve contacts, campaigns and sender IDs are refused")
+		d.fail("disk", fact, "free space: below the reserve contacts, campaigns and sender IDs are refused")
 	case free < 2*reserve:
 		d.warn("disk", fact, "make room soon")
 	default:
@@ -478,7 +478,7 @@ func (d *doctor) disk() {
 // descriptors compares the limit of open files with the allowed connections.
 func (d *doctor) descriptors() {
 	room := d.files / 4 * 3
-	fact := fmt.Sprintf("%d files may be open in this shell, which is room for %d clients of %d", d.files, room, d.MaxClients)
+	fact := fmt.Sprintf("this shell allows %d open files, which is enough for %d of %d clients", d.files, room, d.MaxClients)
 	const fix = "LimitNOFILE=65536 in the unit of the service, or ulimit -n"
 	switch {
 	case d.files < fewFiles:
@@ -495,7 +495,7 @@ func (d *doctor) certificate() {
 	if d.TLSCert == "" {
 		return
 	}
-	const fix = "renew it: a file that changes on disk is taken up within a second"
+	const fix = "renew it: the server reads a changed file within a second"
 	pair, err := tls.LoadX509KeyPair(d.TLSCert, d.TLSKey)
 	if err != nil {
 		d.fail("certificate", err.Error(), "correct MAKOLA_TLS_CERT and MAKOLA_TLS_KEY")
@@ -518,14 +518,14 @@ func (d *doctor) mailServer(ctx context.Context) {
 	const check = "mail server"
 	if !d.SMTP.Enabled() {
 		if d.Production() {
-			d.warn(check, "none is configured, so nobody is notified of money that is stuck or of requests that wait", "set MAKOLA_SMTP_HOST and MAKOLA_SMTP_FROM")
+			d.warn(check, "none is configured, so nobody gets mails about stuck money or waiting requests", "set MAKOLA_SMTP_HOST and MAKOLA_SMTP_FROM")
 		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.Within)
 	defer cancel()
 	if err := notice.Probe(ctx, d.SMTP); err != nil {
-		d.fail(check, fmt.Sprintf("%s takes no mail: %v", d.SMTP.Host, err), "look at MAKOLA_SMTP_..., the firewall and the mail server's log; until then nobody is notified by mail")
+		d.fail(check, fmt.Sprintf("%s does not accept mail: %v", d.SMTP.Host, err), "check MAKOLA_SMTP_..., the firewall and the mail server's log; until then nobody gets mails")
 		return
 	}
 	d.ok(check, "%s takes connections", d.SMTP.Host)
@@ -564,11 +564,11 @@ func (d *doctor) egressProxy(ctx context.Context) *outbound.Proxy {
 	const check = "egress proxy"
 	conn, err := proxy.Reach(ctx)
 	if err != nil {
-		d.fail(check, fmt.Sprintf("%s cannot be reached: %s", proxy.Address(), proxy.Explain(err)), "look at MAKOLA_PROXY, the firewall and the proxy; until then nothing is sent to providers and webhook receivers")
+		d.fail(check, fmt.Sprintf("%s cannot be reached: %s", proxy.Address(), proxy.Explain(err)), "check MAKOLA_PROXY, the firewall and the proxy; until then nothing is sent to providers and webhook receivers")
 		return proxy
 	}
 	_ = conn.Close()
-	d.ok(check, "%s takes connections; dialled directly are loopback and %s", proxy.Address(), cmp.Or(strings.Join(d.Egress.Except, ", "), "nothing else"))
+	d.ok(check, "%s accepts connections; direct connections are used for loopback and %s", proxy.Address(), cmp.Or(strings.Join(d.Egress.Except, ", "), "nothing else"))
 	return proxy
 }
 
@@ -583,10 +583,10 @@ func (d *doctor) reach(ctx context.Context, proxy *outbound.Proxy, p config.Peer
 	if p.TLS != nil {
 		how = "with TLS"
 	}
-	fix := "look at the name's address, the firewall and the provider's list of our addresses"
+	fix := "check the address of the name, the firewall and the provider's list of our addresses"
 	if proxy != nil {
 		by = ", through the egress proxy"
-		fix = "look at the proxy's log and its list of allowed hosts, and at the provider's list of the proxy's addresses"
+		fix = "check the proxy's log and its list of allowed hosts, and the provider's list of the proxy's addresses"
 	}
 	conn, err := proxy.Dial((&net.Dialer{}).DialContext)(ctx, "tcp", p.Address)
 	if err != nil {
@@ -610,17 +610,17 @@ func (d *doctor) unassigned(ctx context.Context, o *frame.Opened) {
 	}
 	balances, err := o.Ledger.Balances(ctx, ledger.GHS, ids)
 	if err != nil {
-		d.fail(check, err.Error(), "look at the database's log")
+		d.fail(check, err.Error(), "check the database's log")
 		return
 	}
 	found := len(d.found)
 	for _, id := range ids {
 		if held := -balances[id]; held != 0 {
-			d.warn(check, fmt.Sprintf("%s of %s are in none of the accounts at the provider", ledger.GHS.Text(held), id),
-				"compare with the provider's balances, and move it by makola float add with --take and with --account")
+			d.warn(check, fmt.Sprintf("%s of %s are not assigned to an account at the provider", ledger.GHS.Text(held), id),
+				"compare with the provider's balances, and assign the money by makola float add with --take and with --account")
 		}
 	}
 	if len(d.found) == found {
-		d.ok(check, "all money is in an account at its provider")
+		d.ok(check, "all money is assigned to an account at its provider")
 	}
 }

@@ -66,7 +66,7 @@ func (d *doctor) scrape(ctx context.Context) (readings, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("its answer is %s: is MAKOLA_METRICS_TOKEN the server's?", answer.Status)
+		return nil, fmt.Errorf("its answer is %s: set MAKOLA_METRICS_TOKEN to the server's token", answer.Status)
 	}
 	return readReadings(io.LimitReader(answer.Body, mostMetrics))
 }
@@ -97,7 +97,7 @@ func readReadings(from io.Reader) (readings, error) {
 		}
 	}
 	if len(all.named("makola_build_info")) == 0 {
-		return nil, errors.New("what answers there is no Makola")
+		return nil, errors.New("the server at this address is not Makola")
 	}
 	return all, nil
 }
@@ -118,9 +118,9 @@ func (d *doctor) readiness(ctx context.Context) {
 	case err != nil:
 		d.warn(check, fmt.Sprintf("no server answers at %s: %v", d.Listen, err), "run makola doctor where the server runs, with its settings")
 	case status != http.StatusOK:
-		d.fail(check, fmt.Sprintf("the server takes no requests: %s", cmp.Or(body.Message, fmt.Sprint("/readyz answers ", status))), "look at the server's log and at the other lines here")
+		d.fail(check, fmt.Sprintf("the server accepts no requests: %s", cmp.Or(body.Message, fmt.Sprint("/readyz answers ", status))), "check the server's log and the other lines of this report")
 	case len(body.Refused) > 0:
-		d.fail(check, "the server refuses: "+strings.Join(body.Refused, "; "), "look at the lines of the database, the disk and the recovery")
+		d.fail(check, "the server refuses: "+strings.Join(body.Refused, "; "), "check the lines of the database, the disk and the recovery")
 	default:
 		d.ok(check, "the server is %s", cmp.Or(body.Message, "ready"))
 	}
@@ -130,19 +130,19 @@ func (d *doctor) readiness(ctx context.Context) {
 func (d *doctor) running(ctx context.Context) {
 	d.readiness(ctx)
 	if !d.Metrics() {
-		d.warn("server", "metrics are off, so trusted proxies, binds and the last check of the books are not known", "let MAKOLA_METRICS_LISTEN be an address on loopback")
+		d.warn("server", "metrics are off, so trusted proxies, binds and the last check of the books are unknown", "set MAKOLA_METRICS_LISTEN to an address on loopback")
 		return
 	}
 	all, err := d.scrape(ctx)
 	if err != nil {
-		d.warn("server", fmt.Sprintf("no server answers at %s, so trusted proxies, binds and the last check of the books are not known: %v", d.MetricsListen, err),
+		d.warn("server", fmt.Sprintf("no server answers at %s, so trusted proxies, binds and the last check of the books are unknown: %v", d.MetricsListen, err),
 			"run makola doctor where the server runs, with its settings")
 		return
 	}
 	build := all.named("makola_build_info")
 	version := Version()
 	if theirs := build[0].labels["version"]; theirs != version {
-		d.warn("server", fmt.Sprintf("the server that runs is %s, this program is %s", theirs, version), "restart the server with this program, or look with that one")
+		d.warn("server", fmt.Sprintf("the running server is %s, this program is %s", theirs, version), "restart the server with this program, or run the server's program")
 	} else {
 		d.ok("server", "%s runs", version)
 	}
@@ -162,17 +162,17 @@ func (d *doctor) proxies(all readings) {
 		names[i] = p.String()
 	}
 	list := cmp.Or(strings.Join(names, ", "), "none")
-	fix := "name the proxy in MAKOLA_TRUSTED_PROXIES, if it is yours: until then lists of addresses judge the proxy and not the customer"
+	fix := "if the proxy is yours, add it to MAKOLA_TRUSTED_PROXIES: until then allow-lists check the proxy's address instead of the customer's"
 	switch {
 	case ignored > 0 && believed == 0:
-		d.fail("trusted proxies", fmt.Sprintf("%.0f requests since the start came with an X-Forwarded-For that was not believed, none with one that was; trusted are %s", ignored, list), fix)
+		d.fail("trusted proxies", fmt.Sprintf("%.0f requests since the start had an X-Forwarded-For of an untrusted proxy, none of a trusted one; trusted are %s", ignored, list), fix)
 	case ignored > 0:
-		d.warn("trusted proxies", fmt.Sprintf("%.0f requests since the start came with an X-Forwarded-For that was not believed, %.0f with one that was; trusted are %s", ignored, believed, list), fix)
+		d.warn("trusted proxies", fmt.Sprintf("%.0f requests since the start had an X-Forwarded-For of an untrusted proxy, %.0f of a trusted one; trusted are %s", ignored, believed, list), fix)
 	case direct > 0 && believed == 0:
-		d.warn("trusted proxies", fmt.Sprintf("%.0f requests of trusted proxies came without X-Forwarded-For, none with it; trusted are %s", direct, list),
-			"have the proxy append the client's address to X-Forwarded-For")
+		d.warn("trusted proxies", fmt.Sprintf("%.0f requests of trusted proxies had no X-Forwarded-For, none had one; trusted are %s", direct, list),
+			"configure the proxy to append the client's address to X-Forwarded-For")
 	default:
-		d.ok("trusted proxies", "%.0f requests since the start came through them; trusted are %s", believed, list)
+		d.ok("trusted proxies", "%.0f requests since the start came through trusted proxies; trusted are %s", believed, list)
 	}
 }
 
@@ -184,12 +184,12 @@ func (d *doctor) binds(all readings) {
 		return
 	}
 	down := all.sum("makola_sms_binds_down", "", "")
-	const fix = "look for the bind in the server's log: a password, an address that the operator does not know, or its outage"
+	const fix = "search the server's log for the bind: usual causes are the password, an address that the operator does not allow, or an outage"
 	switch {
 	case down > 0:
 		d.fail("binds", fmt.Sprintf("%.0f are down", down), fix)
 	case all.sum("makola_sms_connected", "", "") == 0:
-		d.warn("binds", "this node has none; one node has them at a time", "look at the other nodes; if none has any: "+fix)
+		d.warn("binds", "this node has no binds; only one node has them at a time", "check the other nodes; if no node has binds: "+fix)
 	default:
 		d.ok("binds", "all are up")
 	}
@@ -201,16 +201,16 @@ func (d *doctor) books(all readings) {
 		book := s.labels["book"]
 		check := "last check of " + book
 		if faults := all.sum("makola_ledger_faults", "book", book); faults > 0 {
-			d.fail(check, fmt.Sprintf("it found %.0f faults", faults), "makola ledger check, makola audit verify, then docs/runbooks/ledger-fault.md")
+			d.fail(check, fmt.Sprintf("it found %.0f faults", faults), "run makola ledger check and makola audit verify, then follow docs/runbooks/ledger-fault.md")
 			continue
 		}
 		if s.value == 0 {
-			d.warn(check, "this node has made none since it started", "wait ten minutes, or look at the other nodes")
+			d.warn(check, "this node has made no check since it started", "wait ten minutes, or check the other nodes")
 			continue
 		}
 		age := d.clock.Since(time.Unix(int64(s.value), 0)).Round(time.Second)
 		if age > checkFail {
-			d.fail(check, fmt.Sprintf("made %s ago", age), "look at makola_periodic_seconds and at the server's log; makola ledger check makes one now")
+			d.fail(check, fmt.Sprintf("made %s ago", age), "check makola_periodic_seconds and the server's log; makola ledger check makes a check now")
 			continue
 		}
 		d.ok(check, "made %s ago, without a fault", age)
@@ -220,9 +220,9 @@ func (d *doctor) books(all readings) {
 		age := d.clock.Since(time.Unix(int64(s.value), 0)).Round(time.Second)
 		switch {
 		case s.value == 0:
-			d.warn(check, "this node knows of none since it started", "wait ten minutes, or look at the other nodes")
+			d.warn(check, "this node has seen no full check since it started", "wait ten minutes, or check the other nodes")
 		case age > fullCheckFail:
-			d.fail(check, fmt.Sprintf("ended %s ago", age), "look at makola_periodic_seconds and at the server's log")
+			d.fail(check, fmt.Sprintf("ended %s ago", age), "check makola_periodic_seconds and the server's log")
 		default:
 			d.ok(check, "ended %s ago", age)
 		}

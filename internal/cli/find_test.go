@@ -19,7 +19,7 @@ func TestPayouts_foundAndShown(t *testing.T) {
 		first, second := w.stuck(t, id, "order-000000001"), w.stuck(t, id, "order-000000002")
 		for _, text := range []string{first.ID, strings.ToUpper(first.ProviderReference), "order-000000001"} {
 			has(t, w.object("payouts", "show", text), map[string]any{"id": first.ID, "customer": "Adom Stores", "account": "233241234567", "amount": "10.00",
-				"held": "the provider has not ended it, or its answer does not match: an operator was called"})
+				"held": "the provider has not reported an outcome in time, or its answer does not match: operators were alerted"})
 		}
 		shown := w.object("payouts", "show", first.ID)
 		if next, err := time.Parse(time.RFC3339, shown["next_question_at"].(string)); err != nil || time.Until(next) < 0 || len(shown["transfers"].([]any)) != 1 {

@@ -18,11 +18,11 @@ import (
 // healthCommand checks whether the server of this machine is ready. A container image without a shell has no other
 // way to check.
 type healthCommand struct {
-	Listen   string        `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface, as the server has it."`
-	TLSCert  string        `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Set if the server serves HTTPS itself. The certificate is not verified."`
+	Listen   string        `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface, as set on the server."`
+	TLSCert  string        `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Use HTTPS, for a server that ends TLS itself. The certificate is not verified."`
 	Live     bool          `name:"live" help:"Check only that the server runs. A server that drains or waits for its database passes."`
 	ReadyFor time.Duration `name:"ready-for" placeholder:"DURATION" help:"Wait until the server has been ready for this long without interruption, such as 3s."`
-	Within   time.Duration `name:"within" placeholder:"DURATION" help:"Maximum time to take. Default: 2s, with --ready-for two minutes."`
+	Within   time.Duration `name:"within" placeholder:"DURATION" help:"Maximum time of the command. Default: 2s, with --ready-for two minutes."`
 }
 
 // readyPause is the pause between two probes of --ready-for.
@@ -68,7 +68,7 @@ func steady(ctx context.Context, length time.Duration, look func(context.Context
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			return cmp.Or(last, error(problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("The server was not ready for %v in time", length))))
+			return cmp.Or(last, error(problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("The server was not ready for %v within the time limit", length))))
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // helpCommand prints the help of a command, as the command with --help does.
 type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"Words of the command; without any all commands."`
+	Command []string `arg:"" optional:"" help:"Words of the command. Default: all commands."`
 }
 
 // Run prints it.
@@ -102,7 +102,7 @@ func (c *completionCommand) Run(e *frame.Env) error {
 
 // completeCommand completes a line for the scripts.
 type completeCommand struct {
-	Words []string `arg:"" optional:"" help:"Words of the line after makola; the last one is being written."`
+	Words []string `arg:"" optional:"" help:"Words of the line after makola. The last word is completed."`
 }
 
 // Run prints the completions of the last word, one a line.

@@ -160,10 +160,10 @@ func TestOrder_asksOnATerminal(t *testing.T) {
 			t.Errorf("the output is %s", out)
 		}
 		// A warning tells of the same amount again, whatever its reference.
-		if _, errs := w.at(exitDeclined, "n", append(fund, "--reference", "slip 18")...); !strings.Contains(errs, "The same was done at") {
+		if _, errs := w.at(exitDeclined, "n", append(fund, "--reference", "slip 18")...); !strings.Contains(errs, "The same amount was booked at") {
 			t.Errorf("the same amount again: %s", errs)
 		}
-		if _, errs := w.at(exitOK, "yes", "wallet", "fund", from, "500001", "--reason", "bank slip"); strings.Contains(errs, "The same was done") {
+		if _, errs := w.at(exitOK, "yes", "wallet", "fund", from, "500001", "--reason", "bank slip"); strings.Contains(errs, "The same amount was booked") {
 			t.Errorf("another amount: %s", errs)
 		}
 		_, errs = w.at(exitOK, "y", "wallet", "transfer", from, to, "1000", "--reason", "agreed")

@@ -159,11 +159,11 @@ func commit() string {
 
 // simCommand runs the simulator without a server.
 type simCommand struct {
-	Listen    string `name:"listen" default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"Address of the providers' interfaces and the control interface; port 0 takes a free one."`
-	SMPP      string `name:"smpp-listen" default:"127.0.0.1:2775" placeholder:"ADDRESS" help:"Address of the simulated message centre. A free port is used if this one is taken."`
+	Listen    string `name:"listen" default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"Address of the providers' interfaces and the control interface; port 0 means any free port."`
+	SMPP      string `name:"smpp-listen" default:"127.0.0.1:2775" placeholder:"ADDRESS" help:"Address of the simulated message centre. If the port is in use, a free port is used."`
 	Data      string `name:"data" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the simulator's data."`
 	Currency  string `name:"mtn-sandbox-currency" default:"EUR" placeholder:"CODE" help:"Currency of MTN's target environment sandbox."`
-	Reasons   bool   `name:"mtn-reason-object" help:"Send the reason of a failed MTN payment as an object, as MTN's specification has it, not as a text."`
+	Reasons   bool   `name:"mtn-reason-object" help:"Send the reason of a failed MTN payment as an object, as in MTN's specification, not as a text."`
 	ReadyFile string `name:"ready-file" placeholder:"PATH" help:"Write a JSON file with the simulator's URL here once it listens."`
 }
 
@@ -178,7 +178,7 @@ func (c *simCommand) Validate() error {
 // Run serves the simulator until an interrupt.
 func (c *simCommand) Run(e *frame.Env) error {
 	if !config.Loopback(c.Listen) || !config.Loopback(c.SMPP) {
-		return problem.Field("listen", "must be a loopback address, because the simulator obeys everybody who reaches it")
+		return problem.Field("listen", "must be a loopback address, because everybody who reaches the simulator can control it")
 	}
 	outliveTheLog()
 	collectLess(gcPercentSimulator)

@@ -16,7 +16,7 @@ type Approvals struct {
 	List   approvalsList   `cmd:"" help:"List change requests, newest first. Approve them in the console."`
 	Kinds  approvalsKinds  `cmd:"" help:"List the kinds of changes that makola change can request, with their fields."`
 	Show   approvalsShow   `cmd:"" help:"Show a change request with its requester and its approvers."`
-	Policy approvalsPolicy `cmd:"" help:"Show how many approvals each kind of change needs, by the function that decides."`
+	Policy approvalsPolicy `cmd:"" help:"Show how many approvals each kind of change needs."`
 }
 
 type approvalsList struct {
@@ -155,7 +155,7 @@ func (c *approvalsKinds) Run(e *frame.Env) error {
 
 type approvalsPolicy struct {
 	frame.Common
-	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name: requests of its own people, and those of the installation about it."`
+	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name. Lists requests of its people and requests of the installation about it."`
 }
 
 // inForceAt is the policy in force at a place in the output of approvals policy.

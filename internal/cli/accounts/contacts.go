@@ -18,7 +18,7 @@ import (
 // Contacts holds the commands of makola contacts.
 type Contacts struct {
 	Groups   contactsGroups   `cmd:"" help:"List an account's contact groups."`
-	AddGroup contactsAddGroup `cmd:"" help:"Create an empty group, such as one that an account brings with its id."`
+	AddGroup contactsAddGroup `cmd:"" help:"Create an empty group, for example one that an account brings from another system with its id."`
 	Import   contactsImport   `cmd:"" help:"Import contacts from a CSV or XLSX file into a group. Every bad row is reported."`
 	Optouts  contactsOptouts  `cmd:"" help:"List the numbers to which an account may not send campaigns."`
 	Optout   contactsOptout   `cmd:"" help:"Add numbers to the opt-out list."`

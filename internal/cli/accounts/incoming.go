@@ -13,7 +13,7 @@ type Incoming struct {
 
 type incomingList struct {
 	frame.Common
-	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account whose texts to list, by id or unique name. Without it all, also texts without an account."`
+	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the texts, by id or unique name. Default: all texts, also texts without an account."`
 	Before string      `name:"before" placeholder:"ID" help:"List texts older than the text with this id."`
 	Limit  frame.Count `name:"limit" default:"50" help:"Maximum number of rows."`
 }
@@ -53,7 +53,7 @@ func (c *incomingList) Run(e *frame.Env) error {
 
 type incomingNumbers struct {
 	frame.Common
-	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account whose numbers to list, by id or unique name. Without it all."`
+	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the numbers, by id or unique name. Default: all accounts."`
 }
 
 // Run lists numbers.

@@ -104,10 +104,10 @@ type keyCreate struct {
 	keyFlags
 	frame.Writing
 	Member  string         `name:"member" placeholder:"EMAIL" help:"Member of the account who uses the key, by e-mail address or id. They cannot approve payouts of this key."`
-	Label   string         `name:"label" placeholder:"TEXT" help:"Free text that tells keys apart. It names no person."`
+	Label   string         `name:"label" placeholder:"TEXT" help:"Free text to distinguish keys. It does not name a person."`
 	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Scope of the key: all, read, collect, payout, batches, airtime, sms, otp, contacts or webhooks. Repeat the flag for several. Default: all."`
 	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key is valid, such as 720h. Without it forever."`
-	Daily   frame.Amount   `name:"daily" placeholder:"GHS" help:"Daily limit of what the key may spend, charges included; 0 is no limit."`
+	Daily   frame.Amount   `name:"daily" placeholder:"GHS" help:"Daily spending limit of the key, including charges; 0 is no limit."`
 	Reason  string         `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
@@ -123,7 +123,7 @@ type keySet struct {
 	keyFlags
 	frame.Writing
 	ID     string       `arg:"" help:"Id of the key."`
-	Daily  frame.Amount `name:"daily" required:"" placeholder:"GHS" help:"Daily limit of what the key may spend, charges included; 0 is no limit. In force within a second."`
+	Daily  frame.Amount `name:"daily" required:"" placeholder:"GHS" help:"Daily spending limit of the key, including charges; 0 is no limit. It applies within a second."`
 	Reason string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 

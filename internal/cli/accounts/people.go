@@ -20,7 +20,7 @@ type People struct {
 	Create  peopleCreate  `cmd:"" help:"Create a person with a role, and print a link and a code to choose a password. Both work once, for 24 hours."`
 	List    peopleList    `cmd:"" help:"List people with their roles and sign-in methods."`
 	Invite  peopleInvite  `cmd:"" help:"Give a person a role, and create the person if needed. A person without a password gets a link and a code."`
-	Role    peopleRole    `cmd:"" help:"Change or remove a person's role in one place. In force within a second."`
+	Role    peopleRole    `cmd:"" help:"Change or remove a person's role at one place. It applies within a second."`
 	Disable peopleDisable `cmd:"" help:"Disable a person. Sessions end within a second."`
 	Enable  peopleEnable  `cmd:"" help:"Enable a disabled person."`
 	Reset   peopleReset   `cmd:"" help:"Remove a person's password, second factor and recovery codes, end the sessions, and print a new link and code."`
@@ -83,7 +83,7 @@ type peopleCreate struct {
 	placeFlags
 	frame.Writing
 	Email  string `name:"email" required:"" placeholder:"ADDRESS" help:"E-mail address that the person signs in with."`
-	Name   string `name:"name" placeholder:"NAME" help:"Name that others see. Without it the part of the address before the @."`
+	Name   string `name:"name" placeholder:"NAME" help:"Name that others see. Default: the part of the address before the @."`
 	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 

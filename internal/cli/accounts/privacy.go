@@ -17,7 +17,7 @@ import (
 // Privacy holds the commands of makola privacy.
 type Privacy struct {
 	Export privacyExport `cmd:"" help:"Print all data about a phone number: payments, messages and contacts of all accounts."`
-	Erase  privacyErase  `cmd:"" help:"Erase a person from everything that is finished. Amounts stay; the person's data is removed for good."`
+	Erase  privacyErase  `cmd:"" help:"Erase a person's data from finished payments and messages for good. Amounts stay."`
 }
 
 // privacyOf returns the stores that hold data of people.

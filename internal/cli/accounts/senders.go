@@ -11,7 +11,7 @@ import (
 // Senders holds the commands of makola senders.
 type Senders struct {
 	List    sendersList    `cmd:"" help:"List sender IDs in review, or all of one account. A reserved name that looks similar is in column NEAR."`
-	Create  sendersCreate  `cmd:"" help:"Create an approved sender ID, such as one that an account brings with its id."`
+	Create  sendersCreate  `cmd:"" help:"Create an approved sender ID, for example one that an account brings from another system with its id."`
 	Approve sendersApprove `cmd:"" help:"Approve a sender ID. Servers follow within a second."`
 	Reject  sendersReject  `cmd:"" help:"Reject a sender ID. The customer sees the reason."`
 }
@@ -35,7 +35,7 @@ func senderColumns(names map[string]string) []frame.Column[senderid.Sender] {
 
 type sendersList struct {
 	frame.Common
-	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account whose sender IDs to list, approved ones first, by id or unique name."`
+	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the sender IDs, by id or unique name. Approved ones come first."`
 	Limit  frame.Count `name:"limit" default:"100" help:"Maximum number of sender IDs in review."`
 }
 

@@ -36,11 +36,11 @@ type waitsError struct{ request changes.Request }
 func (w *waitsError) Error() string {
 	if w.request.Needs == 0 {
 		if w.request.Requester == identity.Machine {
-			return "Nothing is done yet: a server applies the request " + w.request.ID + " within seconds. makola approvals show prints what became of it"
+			return "Nothing was changed yet: a server applies the request " + w.request.ID + " within seconds. makola approvals show prints its outcome"
 		}
-		return "Nothing is done yet: apply the request in the console at /ops/acts/" + w.request.ID
+		return "Nothing was changed yet: apply the request in the console at /ops/acts/" + w.request.ID
 	}
-	text := fmt.Sprintf("Nothing is done yet: the request waits for approval in the console at /ops/acts/%s, until %s", w.request.ID, w.request.ExpiresAt.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("Nothing was changed yet: the request waits for approval in the console at /ops/acts/%s, until %s", w.request.ID, w.request.ExpiresAt.UTC().Format(time.RFC3339))
 	if changes.HasLink(w.request) {
 		text += ". After the approval that page shows the link to you and the code to the approver. Send both to the person"
 	}

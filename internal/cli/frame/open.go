@@ -47,7 +47,7 @@ type Common struct {
 	config.Storage
 	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 	JSON   bool   `name:"json" help:"Same as -o json."`
-	Wide   bool   `name:"wide" help:"Print all columns of a table. JSON and CSV always have all."`
+	Wide   bool   `name:"wide" help:"Print all columns of a table. JSON and CSV always have all columns."`
 }
 
 // AfterApply applies --json and --wide to the format of the output.

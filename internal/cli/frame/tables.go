@@ -10,7 +10,7 @@ import (
 // TableFlags are the flags of a command that reads a file with a table.
 type TableFlags struct {
 	Column map[string]string `name:"column" mapsep:"none" placeholder:"FIELD=HEADING" help:"Read a field from the column with this heading, such as phone_number=Cell. May be repeated."`
-	Sheet  string            `name:"sheet" placeholder:"NAME" help:"Sheet of a workbook. Without it the first sheet that has rows."`
+	Sheet  string            `name:"sheet" placeholder:"NAME" help:"Sheet of a workbook. Default: the first sheet that has rows."`
 }
 
 // Options returns the flags as options of the reader of tables.

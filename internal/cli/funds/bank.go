@@ -100,7 +100,7 @@ type bankArrived struct {
 	frame.Common
 	frame.Writing
 	Transfer string       `arg:"" help:"Id of the transfer."`
-	Returned bool         `name:"returned" help:"The money returned to where it came from."`
+	Returned bool         `name:"returned" help:"The money returned to its origin."`
 	Fee      frame.Amount `name:"fee" placeholder:"GHS" help:"Fee that was charged on the way."`
 	Reason   string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }

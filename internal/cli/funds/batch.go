@@ -27,8 +27,8 @@ type Batch struct {
 	Check   batchCheck   `cmd:"" help:"Check a file of payouts: the rows that can be paid, the rows with errors, and the rows that an earlier batch paid. Stores nothing."`
 	Send    batchSend    `cmd:"" help:"Read a file of payouts and request its payment."`
 	List    batchList    `cmd:"" help:"List an account's batches, newest first."`
-	Status  batchStatus  `cmd:"" help:"Show the state of a batch and the numbers of its rows."`
-	Pause   batchPause   `cmd:"" help:"Pause a running batch. Payouts that were sent go on."`
+	Status  batchStatus  `cmd:"" help:"Show the state of a batch and the number of its rows in each state."`
+	Pause   batchPause   `cmd:"" help:"Pause a running batch. Payouts that were sent continue."`
 	Resume  batchResume  `cmd:"" help:"Resume a paused batch."`
 	Cancel  batchCancel  `cmd:"" help:"Cancel a batch, and return the money of rows that were not sent."`
 	Results batchResults `cmd:"" help:"Write the rows of a batch with their results as CSV or XLSX."`
@@ -81,7 +81,7 @@ func printBatch(e *frame.Env, output string, s *batch.Batches, b batch.Batch) er
 type batchFile struct {
 	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
 	File   string `arg:"" help:"CSV or XLSX file; - is standard input. Columns: number, network, amount, name, reference, note."`
-	Name   string `name:"name" placeholder:"TEXT" help:"Name of the batch, such as Salaries November. Without it the name of the file."`
+	Name   string `name:"name" placeholder:"TEXT" help:"Name of the batch, such as Salaries November. Default: the name of the file."`
 	Again  string `name:"again" placeholder:"TEXT" help:"Reason for paying rows that an earlier batch already paid."`
 	frame.TableFlags
 }
@@ -161,7 +161,7 @@ func warn(ctx context.Context, s *batch.Batches, b batch.Batch, say func(text st
 
 // badRows refuses a file with rows that cannot be paid.
 func badRows(bad, lines int) error {
-	return problem.New(problem.Invalid, "bad_rows", fmt.Sprintf("%d of %d rows cannot be paid: correct them in the file, or upload it in the console to mend it", bad, lines))
+	return problem.New(problem.Invalid, "bad_rows", fmt.Sprintf("%d of %d rows cannot be paid: correct them in the file, or upload the file in the console and correct them there", bad, lines))
 }
 
 type batchCheck struct {
@@ -248,7 +248,7 @@ func (c *batchSend) Run(e *frame.Env) error {
 // joined returns the first error. If the second error needs attention, too, joined returns both.
 func joined(err, more error) error {
 	if more != nil {
-		return fmt.Errorf("%w (and the draft is still there: %w)", err, more)
+		return fmt.Errorf("%w (and the draft could not be discarded: %w)", err, more)
 	}
 	return err
 }

@@ -13,7 +13,7 @@ type Catalogue struct {
 	List     catalogueList     `cmd:"" help:"List networks, data services and banks with the ids that clients send."`
 	Set      catalogueSet      `cmd:"" help:"Change the id, name or status of an entry."`
 	BankCode catalogueBankCode `cmd:"" name:"bank-code" help:"Set a provider's own code of a bank."`
-	Prefix   cataloguePrefix   `cmd:"" help:"Assign a range of phone numbers to a network. It is a hint: numbers are ported."`
+	Prefix   cataloguePrefix   `cmd:"" help:"Assign a range of phone numbers to a network. It is only a hint, because numbers can be ported."`
 }
 
 // catalogueEntry is an entry of any catalogue as it is printed.
@@ -128,7 +128,7 @@ type cataloguePrefix struct {
 	frame.Common
 	frame.Writing
 	Prefix  string `arg:"" help:"First digits of a local number, such as 024 or 0553."`
-	Network string `arg:"" optional:"" help:"Network of the range. Without it the range belongs to none."`
+	Network string `arg:"" optional:"" help:"Network of the range. Without it the range has no network."`
 	Reason  string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 

@@ -146,7 +146,7 @@ func (c *dayMonth) Run(e *frame.Env) error {
 
 type ledgerFunds struct {
 	frame.Common
-	Day  string `name:"day" placeholder:"DATE" help:"Day in Accra. Without it the present moment."`
+	Day  string `name:"day" placeholder:"DATE" help:"Day in Accra. Default: the present moment."`
 	Mode string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
 }
 

@@ -90,7 +90,7 @@ type feesSet struct {
 	frame.Writing
 	Tenant string    `arg:"" name:"account" help:"Id or unique name of the account, or default."`
 	Rule   []feeRule `name:"rule" sep:"none" placeholder:"RULE" help:"Product, channel and price, such as collection=1%,min=0.10,max=10 or payout/BANK=8.00+0.5%. May be repeated; everything else is free."`
-	From   time.Time `name:"from" placeholder:"TIME" help:"Start of the plan, such as 2026-07-01T00:00:00Z; now without it."`
+	From   time.Time `name:"from" placeholder:"TIME" help:"Start of the plan, such as 2026-07-01T00:00:00Z. Default: now."`
 	Free   bool      `name:"free" help:"Set a plan without rules, in which everything is free."`
 	Reason string    `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }

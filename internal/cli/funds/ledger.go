@@ -22,7 +22,7 @@ type Ledger struct {
 
 type ledgerCheck struct {
 	frame.Common
-	Background bool `help:"Have a server check every row in the background. The command prints no result."`
+	Background bool `help:"Let a server check every row in the background. The command does not print the result."`
 }
 
 // Run checks the books. It prints every fault. The command fails if there is one.

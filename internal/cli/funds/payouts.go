@@ -23,9 +23,9 @@ import (
 type Payouts struct {
 	Find         payoutsFind         `cmd:"" help:"Find payments of all accounts by id, reference, phone number, amount or part of the payee's name."`
 	List         payoutsList         `cmd:"" help:"List an account's payments, newest first."`
-	Stuck        payoutsStuck        `cmd:"" help:"List payments of all accounts that need attention: their outcome is unknown."`
+	Stuck        payoutsStuck        `cmd:"" help:"List payments of all accounts that need attention, such as an unknown outcome."`
 	Contradicted payoutsContradicted `cmd:"" aliases:"turned" help:"List final payments that their provider contradicted later: reversed, found paid, paid late."`
-	Show         payoutsShow         `cmd:"" help:"Show a payment with its ledger transfers, its webhooks, and why its money is held."`
+	Show         payoutsShow         `cmd:"" help:"Show a payment with its ledger transfers, its webhooks, and why its money is on hold."`
 	Resolve      payoutsResolve      `cmd:"" help:"Set the final status of a payment from the provider's statement, and send its webhook once."`
 	Decide       payoutsDecide       `cmd:"" help:"Decide who receives or pays the amount that a contradicted payment left in suspense."`
 
@@ -114,7 +114,7 @@ const findWindows = 20
 type payoutsFind struct {
 	frame.Common
 	Text   string      `arg:"" help:"Id, reference (the account's, ours or the provider's), phone or account number, amount, or part of the payee's name."`
-	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account whose payments to search, by id or unique name."`
+	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the payments, by id or unique name."`
 	Status string      `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Status of the payments: success, submitted, pending, failed, invalid or declined."`
 	From   string      `name:"from" placeholder:"DATE" help:"First day, YYYY-MM-DD in UTC."`
 	To     string      `name:"to" placeholder:"DATE" help:"Last day, inclusive."`
@@ -142,7 +142,7 @@ func (c *payoutsFind) Run(e *frame.Env) error {
 			return err
 		}
 		if len(found.Payments) == 0 && strings.HasPrefix(c.Text, "req_") {
-			fmt.Fprintf(e.Stderr, "No payment is known by the request id %s. The database has the ids of refused and failed requests alone (the page Requests of the console); "+
+			fmt.Fprintf(e.Stderr, "No payment has the request id %s. The database has only the ids of refused and failed requests (page Requests of the console); "+
 				"look for others in the access log of the servers (MAKOLA_ACCESS_LOG)\n", c.Text)
 		}
 		if found.More != "" {
@@ -320,7 +320,7 @@ func (c *payoutsContradicted) Run(e *frame.Env) error {
 
 type payoutsShow struct {
 	frame.Common
-	ID string `arg:"" help:"Any value with which makola payouts find finds exactly one payment."`
+	ID string `arg:"" help:"A value that makola payouts find accepts, and that matches exactly one payment."`
 }
 
 // shown is a payment with its transfers, webhooks and audit entries.
@@ -417,19 +417,19 @@ func whyHeld(pay book.Payment) string {
 	case !pay.Status.Open():
 		return ""
 	case pay.Kind == book.KindCollection:
-		return "nothing is held: the payer was asked"
+		return "no money is on hold: the payer was asked to pay"
 	case pay.Status == book.StatusWaiting:
-		return "nothing is held: the payer has not paid yet"
+		return "no money is on hold: the payer has not paid yet"
 	case pay.Refusal != book.RefusalNone && pay.RefusalReason != "":
-		return "the provider refused it (" + pay.RefusalReason + ") and has not confirmed that it has nothing of it. Do not pay again"
+		return "the provider refused it (" + pay.RefusalReason + "), but a status query has not confirmed it yet. Do not pay again"
 	case pay.Refusal != book.RefusalNone:
-		return "the provider refused it and has not confirmed that when asked; it is asked each minute. Do not pay again"
+		return "the provider refused it, but a status query has not confirmed it yet; Makola queries every minute. Do not pay again"
 	case pay.Classed && pay.Class == provider.Unknown:
 		return "the outcome is unknown: the provider may have paid. Do not pay again"
 	case !pay.EscalatedAt.IsZero():
-		return "the provider has not ended it, or its answer does not match: an operator was called"
+		return "the provider has not reported an outcome in time, or its answer does not match: operators were alerted"
 	}
-	return "the provider has not said yet whether it was done"
+	return "the provider has not reported the outcome yet"
 }
 
 type payoutsResolve struct {
@@ -437,9 +437,9 @@ type payoutsResolve struct {
 	frame.Writing
 	ID     string `arg:"" help:"Id or provider reference of the payment."`
 	Paid   bool   `name:"paid" help:"The provider's statement shows the payment as done."`
-	Unpaid bool   `name:"unpaid" help:"The provider's statement does not show the payment: return the held amount."`
+	Unpaid bool   `name:"unpaid" help:"The provider's statement does not show the payment: return the amount on hold."`
 
-	Fee        frame.Amount `name:"provider-fee" placeholder:"CEDIS" help:"The provider's fee according to its statement. Without it the float disagrees until the provider reports the fee."`
+	Fee        frame.Amount `name:"provider-fee" placeholder:"CEDIS" help:"The provider's fee according to its statement. Without it the float differs until the provider reports the fee."`
 	Commission frame.Amount `name:"commission" placeholder:"CEDIS" help:"The provider's commission according to its statement."`
 
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Evidence for the decision, for the audit log."`
@@ -460,7 +460,7 @@ type payoutsDecide struct {
 	frame.Common
 	frame.Writing
 	ID     string `arg:"" help:"Id or provider reference of the payment."`
-	For    string `name:"for" enum:"customer,house,provider" required:"" help:"Who receives a reversed amount or pays an amount sent after a refund: customer or house. provider: take the provider's last status, and return the amount as it was."`
+	For    string `name:"for" enum:"customer,house,provider" required:"" help:"Who receives a reversed amount, or pays an amount that was sent after a refund: customer or house. With provider the payment gets the provider's last status, and the amounts are restored."`
 	Paid   bool   `name:"paid" xor:"was" help:"The payment was resolved as unpaid, but it was paid."`
 	Unpaid bool   `name:"unpaid" xor:"was" help:"The payment was resolved as paid, but it was not."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
@@ -497,8 +497,8 @@ type payoutsRefund struct {
 	frame.Writing
 	Tenant     string       `arg:"" name:"account" help:"Id or unique name of the account."`
 	Collection string       `arg:"" help:"Id or reference of the collection."`
-	Amount     frame.Amount `name:"amount" placeholder:"CEDIS" help:"Amount to refund. Without it all that is left of the collection."`
-	Reference  string       `name:"reference" placeholder:"TEXT" help:"Reference of the refund, 12 to 36 characters. It is used once, and made when absent."`
+	Amount     frame.Amount `name:"amount" placeholder:"CEDIS" help:"Amount to refund. Default: the whole amount that is not refunded yet."`
+	Reference  string       `name:"reference" placeholder:"TEXT" help:"Reference of the refund, 12 to 36 characters, used once. Default: a generated reference."`
 	Reason     string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the payer and the audit log."`
 	Wait       bool         `name:"wait" help:"Wait until a server has applied the refund."`
 }

@@ -23,8 +23,8 @@ func TestPayouts_whyMoneyIsHeld(t *testing.T) {
 		"has not paid yet":     with(func(p *book.Payment) { p.Status = book.StatusWaiting }),
 		"outcome is unknown":   with(func(p *book.Payment) { p.Classed, p.Class = true, provider.Unknown }),
 		"has not confirmed":    with(func(p *book.Payment) { p.Refusal, p.RefusalReason = book.RefusalBare, "limit_reached" }),
-		"an operator was":      with(func(p *book.Payment) { p.EscalatedAt = time.Now() }),
-		"has not said yet whe": payout,
+		"operators were alert": with(func(p *book.Payment) { p.EscalatedAt = time.Now() }),
+		"has not reported the": payout,
 	} {
 		if got := whyHeld(pay); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("it says %q, not %q", got, want)

@@ -20,9 +20,9 @@ import (
 type providersTest struct {
 	frame.Common
 	frame.Reasoned
-	Provider string `arg:"" optional:"" help:"Name of the provider, such as paystack. Without it every provider with an account."`
-	Mode     string `name:"mode" enum:"test,live," default:"" placeholder:"test|live" help:"Mode to test. Without it both."`
-	Sim      string `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"Simulator of the server. Without it that of a development server with the same data folder."`
+	Provider string `arg:"" optional:"" help:"Name of the provider, such as paystack. Default: all configured providers."`
+	Mode     string `name:"mode" enum:"test,live," default:"" placeholder:"test|live" help:"Mode to test: test or live. Default: both."`
+	Sim      string `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"URL of the simulator. Default: the simulator of a development server with the same data folder."`
 
 	Egress    config.Egress    `embed:""`
 	MTN       config.MTN       `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`

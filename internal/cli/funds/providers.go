@@ -21,10 +21,10 @@ type Providers struct {
 	List      providersList      `cmd:"" help:"List providers with the state of each operation, and the SMPP binds."`
 	Pause     providersPause     `cmd:"" help:"Pause a provider: it receives no new work. Servers follow within a second."`
 	Resume    providersResume    `cmd:"" help:"Resume a paused provider and reset its circuit breaker."`
-	Routes    providersRoutes    `cmd:"" help:"List the routes: which providers serve an operation, preferred first."`
+	Routes    providersRoutes    `cmd:"" help:"List the routes: the providers of each operation, preferred first."`
 	Route     providersRoute     `cmd:"" help:"Change the providers that serve an operation."`
 	Exchanges providersExchanges `cmd:"" help:"Show requests to providers and their responses, redacted."`
-	Test      providersTest      `cmd:"" help:"Test whether providers are set up right. It asks them and moves no money."`
+	Test      providersTest      `cmd:"" help:"Test whether providers are set up right. The test queries the providers and moves no money."`
 	Callback  providersCallback  `cmd:"" help:"Print the address to which a provider sends its callbacks."`
 }
 
@@ -157,7 +157,7 @@ func showProvider(q *frame.Ask) error {
 
 type providersRoutes struct {
 	frame.Common
-	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account whose own routes to list, by id or unique name."`
+	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the routes, by id or unique name."`
 }
 
 func routeColumns() []frame.Column[route.Route] {
@@ -200,7 +200,7 @@ type providersRoute struct {
 	Providers []string `arg:"" optional:"" help:"Providers, preferred first; without any the operation is not served."`
 	Tenant    string   `name:"account" aliases:"tenant" default:"*" help:"Account that the route is for, by id or unique name; * is every account without its own route."`
 	Mode      string   `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
-	Drop      bool     `name:"drop" help:"Remove the route. An account then uses the general one; a general route must not be a default."`
+	Drop      bool     `name:"drop" help:"Remove the route. The account then uses the general route. Default routes cannot be removed."`
 	Reason    string   `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
@@ -238,7 +238,7 @@ func showRoutes(q *frame.Ask) error {
 
 type providersExchanges struct {
 	frame.Common
-	ID    string      `arg:"" optional:"" help:"Id or provider reference of a payment; without it the newest of all payments."`
+	ID    string      `arg:"" optional:"" help:"Id or provider reference of a payment. Default: the newest payments."`
 	Limit frame.Count `name:"limit" default:"50" help:"Maximum number of exchanges, newest first."`
 }
 

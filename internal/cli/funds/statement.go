@@ -17,8 +17,8 @@ import (
 type ledgerStatement struct {
 	frame.Common
 	Tenant  string `arg:"" name:"account" help:"Id or unique name of the account."`
-	From    string `name:"from" placeholder:"DATE" help:"First day, YYYY-MM-DD in UTC, which is Accra's time. Without it from the beginning."`
-	To      string `name:"to" placeholder:"DATE" help:"Last day, inclusive. Without it until now."`
+	From    string `name:"from" placeholder:"DATE" help:"First day, YYYY-MM-DD in UTC, which is Accra's time. Default: the first day of the account."`
+	To      string `name:"to" placeholder:"DATE" help:"Last day, inclusive. Default: today."`
 	Credits bool   `name:"credits" help:"Print the statement of the SMS credits instead of the wallet."`
 }
 

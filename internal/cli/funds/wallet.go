@@ -30,7 +30,7 @@ import (
 // Wallet holds the commands of makola wallet.
 type Wallet struct {
 	Show     walletShow     `cmd:"" help:"Show the balances of an account."`
-	Fund     walletFund     `cmd:"" help:"Add money to a wallet that the account paid outside of Makola."`
+	Fund     walletFund     `cmd:"" help:"Add money to a wallet after the account paid it outside of Makola."`
 	Adjust   walletAdjust   `cmd:"" help:"Correct a wallet: add an amount or, with --take, take it out."`
 	Transfer walletTransfer `cmd:"" help:"Move money from one account's wallet to another's."`
 	Recover  walletRecover  `cmd:"" help:"Collect an account's debt after a reversal from its wallet, up to the balance."`
@@ -90,9 +90,9 @@ type walletFund struct {
 	frame.Writing
 	Tenant string       `arg:"" name:"account" help:"Id or unique name of the account."`
 	Amount frame.Amount `arg:"" help:"Amount in GHS, such as 250.00."`
-	Bank   string       `name:"bank" placeholder:"NAME" help:"Bank account of the company that received the money. Required once there is one."`
-	Slip   string       `name:"slip" placeholder:"NUMBER" help:"Number of the bank's slip. A bank account takes it once."`
-	Line   string       `name:"line" placeholder:"ID" help:"Line of the bank's imported statement, in place of a slip. It is used once."`
+	Bank   string       `name:"bank" placeholder:"NAME" help:"Bank account of the company that received the money. Required if the company has one in the books."`
+	Slip   string       `name:"slip" placeholder:"NUMBER" help:"Number of the bank's slip. A slip of a bank account pays for one deposit."`
+	Line   string       `name:"line" placeholder:"ID" help:"Line of the bank's imported statement, instead of a slip. A line pays for one deposit."`
 }
 
 type walletAdjust struct {

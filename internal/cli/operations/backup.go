@@ -130,7 +130,7 @@ type backupRecord struct {
 	frame.Common
 	Tool   string    `name:"tool" required:"" placeholder:"NAME" help:"Tool that made the backup, such as pgBackRest."`
 	Name   string    `arg:"" help:"The tool's name of the backup: its label or its file."`
-	MadeAt time.Time `name:"made-at" required:"" placeholder:"TIME" help:"Time at which the backup began, such as 2026-03-03T09:00:00Z. It contains everything committed before."`
+	MadeAt time.Time `name:"made-at" required:"" placeholder:"TIME" help:"Time at which the backup began, such as 2026-03-03T09:00:00Z. The backup contains all earlier commits."`
 	Bytes  int64     `name:"bytes" placeholder:"N" help:"Size of the backup in bytes, if known."`
 }
 
@@ -187,7 +187,7 @@ func (c *backupList) Run(e *frame.Env) error {
 // verifying holds the flags of commands that verify a backup.
 type verifying struct {
 	backupKey
-	Scratch  string `name:"scratch" env:"MAKOLA_BACKUP_SCRATCH" placeholder:"PLACE" help:"Place to restore the backup for the check: a folder for SQLite (default: the system's temporary one), else the URL of a PostgreSQL server (default: --database)."`
+	Scratch  string `name:"scratch" env:"MAKOLA_BACKUP_SCRATCH" placeholder:"PLACE" help:"Place to restore the backup for the check: a folder for SQLite (default: the system's temporary folder), or the URL of a PostgreSQL server (default: --database)."`
 	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL. A temporary database is created next to it; nothing else is changed."`
 	Output   string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }

@@ -95,7 +95,7 @@ func (c *keysRotate) proved(ctx context.Context, e *frame.Env, sealed app.Sealed
 	for _, k := range keys[1:] {
 		if k.Total() > 0 {
 			return problem.New(problem.InProgress, "sealed_under_another", fmt.Sprintf(
-				"%d are still sealed under key %s: a server seals under it; give every server the same ring, and run this again", k.Total(), k.Name))
+				"%d are still sealed under key %s, because a server uses this key: give every server the same ring, and run the command again", k.Total(), k.Name))
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // Recovery holds the commands of makola recovery.
 type Recovery struct {
 	Status  recoveryStatus  `cmd:"" help:"Show the state of the recovery, its remaining work, and the changes of operators that the database lost."`
-	Begin   recoveryBegin   `cmd:"" help:"Begin a recovery: the database went back in time and servers cannot detect it, such as after a snapshot of the whole machine."`
+	Begin   recoveryBegin   `cmd:"" help:"Begin a recovery if the database went back in time and servers cannot detect it, such as after a snapshot of the whole machine."`
 	Access  recoveryAccess  `cmd:"" help:"List the keys and people to check before customers are admitted."`
 	Open    recoveryOpen    `cmd:"" help:"Admit customers, and apply the lost changes of operators again."`
 	Skip    recoverySkip    `cmd:"" help:"Skip a provider that is lost for good: its payments continue without its answer."`
@@ -37,7 +37,7 @@ func (c *recoveryStatus) Run(e *frame.Env) error {
 
 type recoveryBegin struct {
 	recoveryStep
-	Since time.Time `name:"since" placeholder:"TIME" help:"Changes committed after this time may be lost, such as 2026-03-03T09:00:00Z. Leave out if not known."`
+	Since time.Time `name:"since" placeholder:"TIME" help:"Time after which changes may be lost, such as 2026-03-03T09:00:00Z. Leave it out if the time is unknown."`
 }
 
 // Run begins a recovery, closed.

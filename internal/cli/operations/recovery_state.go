@@ -60,7 +60,7 @@ func (r accessReview) confirmed(code string) error {
 		return nil
 	case code == "":
 		return problem.New(problem.Forbidden, "access_unconfirmed", fmt.Sprintf("Check %d keys or people first: run makola recovery access, "+
-			"revoke and disable again what must not work, then confirm with --confirm-access and the code that it prints", len(r.rows)))
+			"revoke keys and disable people again where needed, then confirm with --confirm-access and the printed code", len(r.rows)))
 	}
 	return problem.Field("confirm-access", "does not match the current list. Run makola recovery access again")
 }

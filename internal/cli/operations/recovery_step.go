@@ -17,7 +17,7 @@ func showRecovery(e *frame.Env, o *frame.Opened, format string) error {
 		return err
 	}
 	if v.Lasts() && v.noJournal {
-		e.Warn(fmt.Sprintf("No journal from before the recovery at %s, so the changes that the backup lost are not known. "+
+		e.Warn(fmt.Sprintf("No journal from before the recovery at %s, so the lost changes are unknown. "+
 			"Copy acts.jsonl of the old data folder there, or check every key and person with makola recovery access.", o.Journal.Path()))
 	}
 	return frame.PrintOne(e.Stdout, format, recoveryColumns, v)

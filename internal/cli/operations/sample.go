@@ -17,8 +17,8 @@ import (
 type Sample struct {
 	Data   string    `name:"data" default:"./makola-sample" placeholder:"FOLDER" help:"Folder to create. It must not exist, or must be empty."`
 	Days   int       `name:"days" default:"90" help:"Number of days of history, 3 to 366."`
-	Until  frame.Day `name:"until" placeholder:"DATE" help:"First day without history, in UTC. Default: the history ends at the last full hour."`
-	Seed   uint64    `name:"seed" default:"1" help:"Number that selects the history. The same number and days give the same history."`
+	Until  frame.Day `name:"until" placeholder:"DATE" help:"Day after the last day of history, in UTC. Default: the history ends at the last full hour."`
+	Seed   uint64    `name:"seed" default:"1" help:"Seed of the history. The same seed and days give the same history."`
 	Output string    `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }
 
