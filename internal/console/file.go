@@ -17,7 +17,7 @@ const exportMost = 100_000
 // errEnough ends an export that has reached its maximum.
 var errEnough = errors.New("console: enough rows")
 
-// Suffixes of the addresses of files. A route names the first and is served under both.
+// Suffixes of the paths of files. A route has the first in its pattern, and serves paths with either.
 const (
 	csvSuffix  = "." + string(sheet.CSV)
 	xlsxSuffix = "." + string(sheet.XLSX)

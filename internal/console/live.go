@@ -31,8 +31,8 @@ func (v *Visit) Part(id string, seconds int, body templ.Component) (templ.Compon
 	return p.body, nil
 }
 
-// giveLive answers the request of a part that reloads itself. A part that the page no longer has makes the browser load the whole
-// page again, which then shows how the work ended.
+// giveLive answers the request of a part that reloads itself. If the page no longer has the part, the browser loads the whole
+// page again, which then shows the result.
 func (v *Visit) giveLive(id string) {
 	for _, p := range v.live {
 		if p.id != id {

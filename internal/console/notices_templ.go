@@ -46,7 +46,7 @@ func noticesPage(p noticesView) templ.Component {
 			}
 		}
 		if !p.enabled {
-			templ_7745c5c3_Err = page.Note(page.Bad, "Nobody is notified", "No mail server is configured. You see requests and problems on these pages alone.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Bad, "Nobody is notified", "No mail server is configured. You see requests and problems only on these pages.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

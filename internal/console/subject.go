@@ -63,8 +63,8 @@ func (v *Visit) AccountField() (page.Field, error) {
 	return v.AccountChoice("tenant", "Account", v.Param("tenant"), page.Option{Value: "", Text: "All accounts"})
 }
 
-// AccountChoice returns a field that chooses an account from a list, whose first options are others. If there are too many accounts
-// for a list, the field takes a name or an ID.
+// AccountChoice returns a field that chooses an account from a list. The list begins with the given options. If there are too many
+// accounts for a list, the field takes a name or an ID.
 func (v *Visit) AccountChoice(name, label, value string, others ...page.Option) (page.Field, error) {
 	f := page.Field{Name: name, Label: label, Options: others, Value: value}
 	all, err := v.console.Tenants.List(v.Ctx, "", mostAccounts+1)

@@ -30,7 +30,7 @@ func (v *Visit) Upload(maxText int64, field func(name, text string)) (*multipart
 			return nil, errUpload(err)
 		}
 		if part.FormName() == "file" {
-			_ = http.NewResponseController(v.W).SetReadDeadline(time.Now().Add(readTime)) // a connection without one keeps its own
+			_ = http.NewResponseController(v.W).SetReadDeadline(time.Now().Add(readTime)) // a connection that cannot change its deadline keeps the server's
 			return part, nil
 		}
 		text, err := io.ReadAll(io.LimitReader(part, maxText))

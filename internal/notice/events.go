@@ -47,8 +47,8 @@ var topicRules = map[Topic]topicRule{
 	Money: {"Money", "Payments whose outcome is unknown, low floats, books that do not balance, old exceptions of statements, days that are not closed, finished batches", true,
 		[]roles.Role{roles.Owner, roles.Admin, roles.Finance, roles.Operations, roles.Treasury, roles.SRE}},
 	Providers: {"Providers", "Circuit breakers of providers that open or close", false, []roles.Role{roles.Operations, roles.SRE}},
-	Accounts:  {"Account", "Webhooks that fail, sender IDs that were decided, API keys that expire", false, []roles.Role{roles.Owner, roles.Admin, roles.Developer}},
-	System:    {"System", "Recoveries, old backups, certificates near their end", false, []roles.Role{roles.Owner, roles.Operations, roles.SRE}},
+	Accounts:  {"Account", "Webhooks that fail, decisions about sender IDs, API keys that expire", false, []roles.Role{roles.Owner, roles.Admin, roles.Developer}},
+	System:    {"System", "Recoveries, old backups, certificates that expire", false, []roles.Role{roles.Owner, roles.Operations, roles.SRE}},
 	Security:  {"Security", "Sign-ins from a new network, changes of your password, second factor and roles, new API keys, break-glass", true, nil},
 }
 
@@ -128,7 +128,7 @@ var eventRules = map[Event]eventRule{
 	RequestFailed:   {topic: Approvals, needs: roles.ReadChanges, one: "Your change request failed", many: "%d of your change requests failed", path: "/acts"},
 
 	PaymentUnknown: {topic: Money, needs: roles.ReadPayments, one: "The outcome of a payment is unknown", many: "The outcome of %d payments is unknown", path: "/stuck"},
-	FloatLow:       {topic: Money, needs: roles.ReadTreasury, one: "The money at a provider lasts less than a day", many: "The money at %d providers lasts less than a day", path: "/float"},
+	FloatLow:       {topic: Money, needs: roles.ReadTreasury, one: "The float at a provider covers less than a day", many: "The floats at %d providers cover less than a day", path: "/float"},
 	BooksWrong:     {topic: Money, needs: roles.ReadChecks, one: "A book does not balance", many: "%d books do not balance", path: "/checks"},
 	BatchFinished:  {topic: Money, needs: roles.ReadPayments, one: "A batch ended", many: "%d batches ended", path: "/batches"},
 
@@ -140,12 +140,12 @@ var eventRules = map[Event]eventRule{
 	CircuitClosed: {topic: Providers, needs: roles.ReadProviders, one: "The circuit breaker of a provider closed", many: "The circuit breakers of %d operations closed", path: "/providers"},
 
 	WebhooksFail:  {topic: Accounts, needs: roles.ReadWebhooks, one: "Webhooks have failed for an hour"},
-	SenderDecided: {topic: Accounts, needs: roles.ReadMessages, one: "A sender ID was decided", many: "%d sender IDs were decided", path: "/messages"},
+	SenderDecided: {topic: Accounts, needs: roles.ReadMessages, one: "A sender ID was approved or rejected", many: "%d sender IDs were approved or rejected", path: "/messages"},
 	KeyEnds:       {topic: Accounts, needs: roles.ReadAccess, one: "An API key expires soon", many: "%d API keys expire soon", path: "/access"},
 
 	RecoveryBegan:   {topic: System, needs: roles.ReadChecks, one: "A recovery began: the database may have gone back in time"},
 	BackupOld:       {topic: System, needs: roles.ReadChecks, one: "The last backup is old"},
-	CertificateEnds: {topic: System, needs: roles.ReadChecks, one: "The certificate of the server ends soon"},
+	CertificateEnds: {topic: System, needs: roles.ReadChecks, one: "The server's certificate expires soon"},
 	Undelivered: {topic: System, needs: roles.ReadChecks, one: "A message about money or security was not delivered by mail", many: "%d messages about money or security were not delivered by mail",
 		path: "/notices"},
 
@@ -155,7 +155,7 @@ var eventRules = map[Event]eventRule{
 	PhoneChanged:    {topic: Security, own: true, one: "Your phone number for notices was changed"},
 	RoleChanged:     {topic: Security, needs: roles.ReadPeople, one: "A person or a role was changed", many: "People or roles were changed %d times", path: "/people"},
 	KeyChanged:      {topic: Security, needs: roles.ReadAccess, one: "An API key or the webhook secret was changed", many: "API keys or the webhook secret were changed %d times"},
-	BreakGlass:      {topic: Security, needs: roles.ReadAudit, one: "A command was given with --break-glass", many: "%d commands were given with --break-glass", path: "/audit"},
+	BreakGlass:      {topic: Security, needs: roles.ReadAudit, one: "A command was run with --break-glass", many: "%d commands were run with --break-glass", path: "/audit"},
 
 	Test: {topic: System, needs: roles.ReadHome, one: "Test notice"},
 }

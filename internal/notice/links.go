@@ -68,10 +68,10 @@ func (n *Notices) forgotten(ctx context.Context, job jobs.Job) jobs.Outcome {
 		if err != nil || !found {
 			return err
 		}
-		body := "Somebody asked for a new password of your account. You have no second factor, so no link can be sent: ask an operator of this server to reset your credentials.\n"
+		body := "Somebody asked for a new password for your account. You have no second factor, so Makola cannot send a link. Ask an operator of this server to reset your credentials.\n"
 		if linked {
-			body = fmt.Sprintf("Somebody asked for a new password of your account. Choose one within %d minutes, by this link, which works once:\n\n%s/forgotten/new?t=%s\n\n"+
-				"Your second factor stays. All sessions and personal tokens end. If it was not you, do nothing: your password stays as it is.\n", int(identity.ForgottenLasts.Minutes()), n.PublicURL, token)
+			body = fmt.Sprintf("Somebody asked for a new password for your account. To choose one, open this link within %d minutes. It works once:\n\n%s/forgotten/new?t=%s\n\n"+
+				"Your second factor stays. All sessions and personal tokens end. If you did not ask for this, do nothing: your password stays unchanged.\n", int(identity.ForgottenLasts.Minutes()), n.PublicURL, token)
 		}
 		now := n.Clock.Now()
 		return n.add(tx, n.secretly(message{id: id, person: p.ID, channel: Email, topic: Security, address: p.Email, title: "Makola: New password", body: body, madeAt: now, endsAt: now.Add(identity.ForgottenLasts)}))

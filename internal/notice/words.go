@@ -89,7 +89,7 @@ func compose(parts []part, names map[string]string, public string) letter {
 	var b strings.Builder
 	for n, p := range parts {
 		if n == mostFacts {
-			fmt.Fprintf(&b, "There are notices about %d more things. Sign in to see them.\n\n", len(parts)-n)
+			fmt.Fprintf(&b, "There are %d more notices. Sign in to see them.\n\n", len(parts)-n)
 			break
 		}
 		b.WriteString(p.title())

@@ -95,9 +95,9 @@ func (ps *Pages) alikePage(v *console.Visit) (console.Answer, error) {
 	if len(list) == 0 {
 		return console.Answer{Title: "Approvals", Body: page.Head("Approvals", "No requests of this kind await your approval.")}, nil
 	}
-	lead := fmt.Sprintf("%d requests. Each is approved by itself, and left waiting if it changed.", len(list))
+	lead := fmt.Sprintf("%d requests. Each is approved separately. A request that has changed stays waiting.", len(list))
 	if total > 0 {
-		lead = fmt.Sprintf("%d requests, %s together. Each is approved by itself, and left waiting if it changed.", len(list), page.Cedis(total))
+		lead = fmt.Sprintf("%d requests, %s together. Each is approved separately. A request that has changed stays waiting.", len(list), page.Cedis(total))
 	}
 	hidden := func(name, value string) page.Field {
 		return page.Field{Name: name, Type: "hidden", Value: value, Max: mostAlikeShown}

@@ -136,7 +136,8 @@ var templated = []string{changes.KindFund, changes.KindAdjust, changes.KindTrans
 	changes.KindFees, changes.KindRoute, changes.KindCreateSender, changes.KindReopen, changes.KindPolicy, changes.KindTenant, changes.KindBlock, changes.KindSettings, changes.KindAddresses,
 	changes.KindCreateKey, changes.KindRotateKey, changes.KindRevokeKey, changes.KindSetKey, changes.KindRotateSecret, changes.KindInvite, changes.KindRole, changes.KindSendBatch}
 
-// GeneratedForms are the pages of kinds without a template that are about an account, made from their fields.
+// GeneratedForms makes the pages of kinds that are about an account and have no template. Their fields are
+// those of the kind.
 func (ps *Pages) GeneratedForms(at roles.Site) (orders []Form) {
 	for _, form := range changes.Forms() {
 		may := func(r roles.Role) bool { return roles.Can(at, r, form.Request) }
@@ -175,7 +176,8 @@ func mostOf(f changes.Field) int {
 	return f.Max
 }
 
-// fromFields makes the page of a kind from its fields. A kind about an account is about that of the page.
+// fromFields makes the page of a kind from its fields. If the kind is about an account, it is the account of
+// the page.
 func (ps *Pages) fromFields(form changes.Form, path string, choices Choices) Form {
 	o := Form{Path: path, Title: form.Title, May: form.Request}
 	var own []changes.Field

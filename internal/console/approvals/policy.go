@@ -106,7 +106,8 @@ func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error
 	return console.Answer{Title: "Approval policy", Body: policyBody(console.Grid(inForceColumns, inForce, nil), console.Grid(ps.lineColumns(v), lines, nil), v.Can(roles.ChangePolicy) && !v.Viewing, form)}, err
 }
 
-// approversOf returns the number of approvers of a form. A form that a person of the version before has open names it otherwise.
+// approversOf reads the number of approvers from a form. A form that a person opened before the last upgrade has another name
+// for it.
 func approversOf(v *console.Visit) string {
 	return cmp.Or(v.R.PostFormValue("approvers"), v.R.PostFormValue("checkers"))
 }

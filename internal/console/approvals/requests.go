@@ -22,7 +22,7 @@ func By(v *console.Visit) changes.By {
 	return changes.By{Visitor: v.Who, Place: v.Tenant.ID, Origin: v.Origin()}
 }
 
-// Path is where the requests of the visit's place are.
+// Path returns the path of the list of requests on the site of the visit.
 func Path(v *console.Visit) string { return v.Base() + "/acts" }
 
 // stateBadge returns the badge of a request's state.

@@ -233,7 +233,7 @@ func (ps *Pages) sent(v *console.Visit, b batch.Batch) (templ.Component, error) 
 	case err != nil:
 		return nil, err
 	case waits:
-		live = stack(live, page.Note(page.Open, "Batch waits", "The provider of the next row fails. Makola tries again, and pauses the batch if the failure lasts."))
+		live = stack(live, page.Note(page.Open, "Batch waits", "The provider of the next row fails. Makola tries again and pauses the batch if the failure lasts."))
 	}
 	if b.EndedAt.IsZero() || n[book.StatusPending] > 0 {
 		if live, err = v.Part("progress", 3, live); err != nil {

@@ -41,7 +41,7 @@ var causes = map[batch.Cause]string{
 	batch.CauseProgram:                     "An API key paused the batch.",
 	batch.CauseRecovery:                    "The service was restored from a backup. Ask the operator before you resume the batch: rows may have been paid.",
 	batch.CauseKey:                         "The API key of the batch was revoked or has expired. Cancel the batch, and send the remaining rows with another key.",
-	batch.CauseAltered:                     "The stored rows differ from the approved ones. Cancel the batch, and tell the operator.",
+	batch.CauseAltered:                     "The stored rows differ from the approved rows. Cancel the batch, and inform the operator.",
 	batch.Cause(payments.CauseBlocked):     "The account is blocked. Ask the operator.",
 	batch.Cause(payments.CauseStopped):     "Payouts of the account are stopped. Ask the operator.",
 	batch.Cause(payments.CauseNoRoute):     "The network or bank of the next row is switched off, or no provider serves it. Ask the operator.",

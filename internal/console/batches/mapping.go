@@ -23,7 +23,7 @@ var mappedFields = []struct{ name, label, hint string }{
 	{"network", "Network or bank", ""},
 	{"amount", "Amount in GHS", ""},
 	{"name", "Name of the payee", "It is compared with the registered name."},
-	{"reference", "Reference", "Texts of 12 to 36 letters, digits, dots, dashes and underscores become references of payouts. Others become notes."},
+	{"reference", "Reference", "Texts of 12 to 36 letters, digits, dots, dashes and underscores become references of payouts. All other texts become notes."},
 	{"note", "Note", ""},
 }
 
@@ -179,7 +179,7 @@ func questions(v *console.Visit, r batch.Received) (list []page.Field) {
 	}
 	if r.Preview.Errors > 0 {
 		list = append(list, page.Field{Name: "errors", Label: fmt.Sprintf("Cells with an error such as #N/A (%d)", r.Preview.Errors), Value: v.Given("errors", ""), Required: true,
-			Options: []page.Option{{Text: "Choose"}, {Value: answerKeep, Text: "Keep these rows for correction"}, {Value: answerSkip, Text: "Leave their rows out"}}})
+			Options: []page.Option{{Text: "Choose"}, {Value: answerKeep, Text: "Keep these rows for correction"}, {Value: answerSkip, Text: "Leave out rows with errors"}}})
 	}
 	return list
 }

@@ -72,7 +72,7 @@ func (ps *Pages) stuck(v *console.Visit) (console.Answer, error) {
 	}
 	l := page.List{Title: "Needs attention", Lead: "Open payments with an unknown outcome, oldest first. Their money is on hold; do not pay again.", Count: upTo(n, mostSummed),
 		Filters: []page.Field{{Name: "owner", Label: "Owner", Options: ownerOptions(owners, v.Param("owner")), Value: v.Param("owner")}}, Active: v.Narrowed("owner"), Clear: "/ops/stuck",
-		Empty: page.Empty{Title: "Nothing needs attention", Text: "Every payment is settled, or its provider still has time."}}
+		Empty: page.Empty{Title: "Nothing needs attention", Text: "Every payment is settled or still within its usual time."}}
 	list = console.Keyed(v, &l, "after", list, book.StuckCursor)
 	if l.Grid, err = ps.stuckGrid(v, list); err != nil {
 		return console.Answer{}, err

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// feeExample is the amount for which the form of a fee plan shows the fee of now.
+// feeExample is an amount. The form of a fee plan shows the present fee for it.
 const feeExample = 100 * money.Cedi
 
 // The cells of a row of the form of a fee plan.
@@ -84,7 +84,7 @@ func (ps *Pages) feesOrder(owner func(v *console.Visit) (id, lead string, err er
 // rateTable has a row for each service, with the rules in force and an example.
 func rateTable(v *console.Visit, rules []tenant.Rule) page.FieldTable {
 	t := page.FieldTable{Label: "Rates", Heads: []string{"Service", "Fixed (GHS)", "Percent", "Minimum (GHS)", "Maximum (GHS)", "Now, for " + page.Cedis(feeExample)},
-		Hint: "An empty row of a channel has the rate of the row of all channels. A product without any rate is free."}
+		Hint: "If the row of a channel is empty, the rate for all channels applies. A product without any rate is free."}
 	for _, s := range tenant.Services() {
 		r, has := s.Own(rules)
 		usual := map[string]string{}
@@ -155,12 +155,12 @@ func ruleOf(v *console.Visit, s tenant.Service, bad *problem.Fields) (r tenant.R
 // maxPercent is 100 percent in hundredths.
 const maxPercent = 100 * money.Cedi
 
-// defaultFees and accountFees return the two plans that a page can be about.
+// defaultFees returns the default plan for its page, and accountFees the plan of one account.
 func defaultFees(*console.Visit) (id, lead string, err error) {
-	return tenant.Default, "The plan of all accounts without their own. Payments already accepted keep their fee.", nil
+	return tenant.Default, "The fee plan of all accounts without their own plan. Accepted payments keep their fee.", nil
 }
 
 func accountFees(v *console.Visit) (id, lead string, err error) {
 	t, err := v.About()
-	return t.ID, "The plan of " + console.AccountName(t) + ". It replaces the whole default plan. Payments already accepted keep their fee.", err
+	return t.ID, "The plan of " + console.AccountName(t) + ". It replaces the whole default plan. Accepted payments keep their fee.", err
 }

@@ -79,7 +79,7 @@ func (ps *Pages) creditOrders() (orders []approvals.Form) {
 			func(a *changes.Changes, v *console.Visit, id, tenantID string, credits int64, price money.Pesewas) (changes.Request, error) {
 				return a.SellCredits(v.Ctx, approvals.By(v), id, v.R.PostFormValue("reference"), tenantID, credits, price, v.R.PostFormValue("reason"))
 			}},
-		{"refund", "Refund SMS credits", "For credits that were sold by mistake or are returned. At most the current balance.", "Refunded price (GHS)",
+		{"refund", "Refund SMS credits", "For credits that were sold by mistake or are returned, up to the current balance.", "Refunded price (GHS)",
 			func(a *changes.Changes, v *console.Visit, id, tenantID string, credits int64, price money.Pesewas) (changes.Request, error) {
 				return a.RefundCredits(v.Ctx, approvals.By(v), id, v.R.PostFormValue("reference"), tenantID, credits, price, v.R.PostFormValue("reason"))
 			}},
@@ -210,7 +210,7 @@ func (ps *Pages) paymentOrders() []approvals.Form {
 				return ps.Approvals.Changes.Contradict(v.Ctx, approvals.By(v), id, v.R.PathValue("id"), ending == "paid", v.R.PostFormValue("reason"))
 			}},
 		{Path: "/payments/{id}/decide", Title: "Clear suspense", May: roles.ChangeTreasury, Submit: "Clear suspense", Danger: true, Inputs: []console.Input{{Name: "for", Max: 8}},
-			Lead: ps.ofPayment("The provider contradicted itself. Choose who receives the amount in suspense, or pays for a shortfall."),
+			Lead: ps.ofPayment("The provider contradicted itself. Choose who receives the amount in suspense, or who pays a missing amount."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				return []page.Field{{Name: "for", Label: "In favour of", Value: v.Given("for", ""), Options: append([]page.Option{{Text: "Choose"}}, suspenseFor...)}}, nil
 			},

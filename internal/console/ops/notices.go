@@ -69,7 +69,7 @@ func (ps *Pages) testHook(v *console.Visit) (console.Answer, error) {
 // channelNotes warn if nobody is notified, and name failing channels.
 func (ps *Pages) channelNotes(health []notice.Health) (notes []templ.Component) {
 	if !ps.Notices.Enabled() {
-		return []templ.Component{page.Note(page.Bad, "Nobody is notified", "No mail server is configured. People see requests and problems on these pages alone.")}
+		return []templ.Component{page.Note(page.Bad, "Nobody is notified", "No mail server is configured. People see requests and problems only on these pages.")}
 	}
 	for _, h := range health {
 		if h.Fails() {

@@ -50,7 +50,7 @@ func (ps *Pages) provider(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: words.ProviderName(name), Lead: "Whether the provider is set up right. A test asks the provider and moves no money.", Grid: console.Grid(checkupColumns, results, nil),
+	l := page.List{Title: words.ProviderName(name), Lead: "Shows whether the provider is set up right. A test queries the provider and moves no money.", Grid: console.Grid(checkupColumns, results, nil),
 		Empty: page.Empty{Title: "Not tested yet", Text: "Test the provider after every change of its settings, and before the first payment."}}
 	if len(results) > 0 {
 		l.Count = "Tested " + page.When(results[0].At)

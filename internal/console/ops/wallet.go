@@ -71,7 +71,7 @@ func (o walletOrder) banks(v *console.Visit, t tenant.Tenant) ([]page.Field, err
 		}
 		fields = append(fields, page.Field{Name: "line", Label: "Credit in the bank's statement", Value: v.Given("line", ""), Options: lines, Hint: "It pays for one deposit."})
 	}
-	return append(fields, page.Field{Name: "slip", Label: "Slip number", Value: v.Given("slip", ""), Max: treasury.MaxSlip, Required: len(credits) == 0, Hint: "Enter the number of the bank's slip or credit. A bank account takes it once."}), nil
+	return append(fields, page.Field{Name: "slip", Label: "Slip number", Value: v.Given("slip", ""), Max: treasury.MaxSlip, Required: len(credits) == 0, Hint: "Enter the number of the bank's slip or credit. A slip of a bank account pays for one deposit."}), nil
 }
 
 // mostCredits is how many credits of statements the form offers, newest first.

@@ -193,7 +193,7 @@ func campaignFacts(v *console.Visit, of tenant.Tenant, c messaging.Campaign) []p
 		facts = append(facts, page.Fact{Name: "Begins", Value: page.Time(c.StartsAt)})
 	}
 	if c.Promotional {
-		facts = append(facts, page.Fact{Name: "Class", Value: page.Text("promotional: sent in the hours of promotional texts alone")})
+		facts = append(facts, page.Fact{Name: "Class", Value: page.Text("promotional: sent only in the hours of promotional texts")})
 	}
 	if v.Can(seeNumbers) {
 		facts = append(facts, page.Fact{Name: "Text", Value: page.Pre("Text", cmp.Or(c.Message, "no longer stored"))})

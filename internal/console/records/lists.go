@@ -86,7 +86,7 @@ func Grid(v *console.Visit, list []book.Payment, ofOneKind bool, names map[strin
 func NoPayments(v *console.Visit, text string) page.Empty {
 	e := page.Empty{Title: "No payments yet", Text: text, Href: "/docs/quickstart", Do: "Read the quickstart"}
 	if v.Development() {
-		e.Text += " For sample data, run makola sample: it makes a data folder with 90 days of two accounts."
+		e.Text += " For sample data, run makola sample. It makes a data folder with 90 days of two accounts."
 		e.Href, e.Do = "/sim", "Open the test phones"
 	}
 	return e

@@ -51,7 +51,7 @@ func (ps *Pages) RefundForm() approvals.Form {
 			if refund.RefundWay == book.RefundByRail {
 				way = "a refund by the provider"
 			}
-			return fmt.Sprintf("Collection %s from %s %s. Of it, %s is left. The fee for all of it is %s. The money goes back as %s, who may see the reason. The next page shows the fee for your amount.", ReferenceOf(v, of), of.Channel, Account(v, of.Account),
+			return fmt.Sprintf("Collection %s from %s %s. You can still refund %s, with a fee of %s for the whole amount. The money goes back as %s, who may see the reason. The next page shows the fee for your amount.", ReferenceOf(v, of), of.Channel, Account(v, of.Account),
 				page.Cedis(refund.Amount), page.Cedis(refund.Charges), way), nil
 		},
 		Fields: func(v *console.Visit) ([]page.Field, error) {
@@ -89,7 +89,7 @@ func (ps *Pages) confirmRefund(v *console.Visit) (*approvals.Confirmation, error
 	if err != nil {
 		return nil, err
 	}
-	return &approvals.Confirmation{Submit: "Refund " + page.Cedis(r.Amount), Lead: fmt.Sprintf("%s. Together %s leave the wallet. Nothing was requested yet.", r.Sentence, page.Cedis(r.Amount+fee)),
+	return &approvals.Confirmation{Submit: "Refund " + page.Cedis(r.Amount), Lead: fmt.Sprintf("%s. The total debit of the wallet is %s. Nothing was requested yet.", r.Sentence, page.Cedis(r.Amount+fee)),
 		Fields: []page.Field{{Name: "amount", Type: "hidden", Value: r.Amount.String()}, {Name: "fee", Type: "hidden", Value: fee.String()}}}, nil
 }
 

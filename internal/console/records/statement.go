@@ -63,7 +63,7 @@ func (ps *Pages) statementOf(v *console.Visit, most int64) (s statement.Statemen
 		return s, err
 	}
 	if s.Total() > most {
-		return s, problem.Field("from", fmt.Sprintf("and the last day must enclose at most %s movements, and there are %s: choose a shorter period",
+		return s, problem.Field("from", fmt.Sprintf("and the last day: the period must have at most %s movements, and has %s. Choose a shorter period",
 			page.Count(most), page.Count(s.Total())))
 	}
 	return s, nil

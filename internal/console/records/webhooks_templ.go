@@ -35,7 +35,7 @@ func webhooksPage(w webhooksOf) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head("Webhooks", "Each address that your payments name in callback_url, from the newest "+page.Count(w.read)+" events. Kept for 30 days.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head("Webhooks", "The addresses in callback_url of your payments, from the newest "+page.Count(w.read)+" events. Kept for 30 days.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -46,7 +46,7 @@ func webhooksPage(w webhooksOf) templ.Component {
 			}
 		}
 		if len(w.endpoints.Rows) == 0 {
-			templ_7745c5c3_Err = page.Nothing(page.Empty{Title: "No webhooks yet", Text: "A payment with a callback_url sends one when its outcome is final. It is tried ten times over about 75 hours.", Href: "/docs/webhooks", Do: "Read the guide"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Nothing(page.Empty{Title: "No webhooks yet", Text: "Makola sends a webhook when the outcome of a payment with a callback_url is final. It is tried ten times over about 75 hours.", Href: "/docs/webhooks", Do: "Read the guide"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -70,7 +70,7 @@ func (s story) whereCollected() string {
 	case p.Status.Open():
 		return fmt.Sprintf("The wallet has not changed. It is credited with %s when the payer has paid.", page.Cedis(p.Net()))
 	case p.Status == book.StatusSuccess && p.Refunded > 0:
-		return fmt.Sprintf("%s was credited to the wallet on %s. Of it, %s was refunded to the payer or is on its way there.", page.Cedis(p.Net()), page.When(p.SettledAt), page.Cedis(p.Refunded))
+		return fmt.Sprintf("%s was credited to the wallet on %s. %s of this was refunded to the payer or is being refunded.", page.Cedis(p.Net()), page.When(p.SettledAt), page.Cedis(p.Refunded))
 	case p.Status == book.StatusSuccess:
 		return fmt.Sprintf("%s was credited to the wallet on %s.", page.Cedis(p.Net()), page.When(p.SettledAt))
 	}

@@ -133,11 +133,11 @@ func kindOptions(none string) []page.Option {
 
 // The choices of a write-off of many exceptions. A write-off of one exception needs neither.
 func (ps *Pages) writtenSources(v *console.Visit) ([]page.Option, error) {
-	return ps.sources(v, "That of the exception")
+	return ps.sources(v, "The payment of the exception")
 }
 
 func writtenKinds(*console.Visit) ([]page.Option, error) {
-	return kindOptions("That of the exception"), nil
+	return kindOptions("The payment of the exception"), nil
 }
 
 // The choices of a request about many payments whose outcomes a statement can set.
@@ -367,7 +367,7 @@ func (ps *Pages) ours(v *console.Visit, e reconcile.Exception) (templ.Component,
 	}
 	parts := []templ.Component{page.Facts(facts)}
 	if e.EndedAt.IsZero() && v.Can(roles.ReadPayments) {
-		parts = append(parts, page.ActionButton("/ops/payments/"+p.ID+"/ask", "Ask the provider now", ""))
+		parts = append(parts, page.ActionButton("/ops/payments/"+p.ID+"/ask", "Query provider now", ""))
 	}
 	return page.Panel(title, page.Join(parts...)), nil
 }
@@ -395,7 +395,7 @@ func (ps *Pages) care(v *console.Visit, e reconcile.Exception, wrong error) (par
 	}
 	note := page.Form{ID: "note", Action: here + "/note", Submit: "Save note", Fields: []page.Field{{Name: "note", Label: "Note", Value: v.Given("note", e.Note), Max: 500}}}
 	undo := page.Form{ID: "undo", Action: here + "/undo", Submit: "Undo match", Danger: true,
-		Fields: []page.Field{{Name: "reason", Label: "Reason why the line is not this payment", Value: v.Given("reason", ""), Max: 500, Required: true, Hint: "No money moves. No rule matches the two again."}}}
+		Fields: []page.Field{{Name: "reason", Label: "Reason why the line is not this payment", Value: v.Given("reason", ""), Max: 500, Required: true, Hint: "No money moves. The rules will not match this line with this payment again."}}}
 	if wrong != nil && v.Route.Path == exceptionsPage+"/{id}/undo" {
 		undo = console.Faulty(undo, wrong)
 	} else if wrong != nil {

@@ -90,7 +90,7 @@ func (ps *Pages) statement(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Lines", Lead: "Lines that this file brought, or brought in a new version.", Empty: page.Empty{Title: "No lines", Text: "All lines of this file are in earlier files."}}
+	l := page.List{Title: "Lines", Lead: "New and changed lines of this file.", Empty: page.Empty{Title: "No lines", Text: "All lines of this file are in earlier files."}}
 	lines = console.Keyed(v, &l, "after", lines, func(l reconcile.Line) string { return strconv.Itoa(l.Row) })
 	matches, err := ps.Reconcile.MatchesOf(v.Ctx, lines)
 	if err != nil {

@@ -43,7 +43,7 @@ func (ps *Pages) draft(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	defer func() { _ = file.Close() }() // a copy that stays is the system's to remove
+	defer func() { _ = file.Close() }() // if it fails, the system removes the copy later
 	done, err := ps.Reconcile.Import(v.Ctx, ps.by(v, d.Source, d.FileName), file)
 	switch {
 	case err != nil && !problem.Is(err, problem.Invalid):
@@ -74,7 +74,7 @@ func (ps *Pages) confirm(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	defer func() { _ = file.Close() }() // a copy that stays is the system's to remove
+	defer func() { _ = file.Close() }() // if it fails, the system removes the copy later
 	upload := ps.by(v, d.Source, d.FileName)
 	upload.Answers, upload.Confirmed = ps.answers(v), true
 	done, err := ps.Reconcile.Import(v.Ctx, upload, file)
@@ -105,7 +105,7 @@ func (ps *Pages) discard(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	_ = file.Close() // a copy that stays is the system's to remove
+	_ = file.Close() // if it fails, the system removes the copy later
 	return console.Answer{To: base}, ps.Reconcile.Discard(v.Ctx, d)
 }
 

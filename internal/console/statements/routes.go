@@ -53,24 +53,24 @@ func (ps *Pages) Routes() []console.Route {
 
 // resolutionForms are the pages on which people request the end of exceptions.
 func (ps *Pages) resolutionForms() []approvals.Form {
-	some := approvals.Choices{changes.FieldException: ps.exceptionOptions("Several, by the fields below", ""), "source": ps.writtenSources, "kind": writtenKinds}
-	suspended := ps.exceptionOptions("Several, by the fields below", reconcile.EndedSuspend)
+	some := approvals.Choices{changes.FieldException: ps.exceptionOptions("Several exceptions, selected by the fields below", ""), "source": ps.writtenSources, "kind": writtenKinds}
+	suspended := ps.exceptionOptions("Several exceptions, selected by the fields below", reconcile.EndedSuspend)
 	one := approvals.Choices{changes.FieldException: ps.exceptionOptions("Choose an exception", "")}
 	return []approvals.Form{
 		ps.Approvals.Form(changes.KindWriteOff, "/exceptions/write-off", "Request the write-off",
-			"Closes exceptions without moving money: one, or all of an account and kind up to an amount. Use it only if our books are right already. People who imported the lines cannot approve it.", some),
-		ps.Approvals.Form(changes.KindBookFee, "/exceptions/fee", "Request the booking", "Books fees that the statement has and our books lack: of one exception, or of all of an account.", some),
+			"Closes exceptions without moving money: one exception, or all of an account and kind up to an amount. Use it only if our books are already right. People who imported the lines cannot approve it.", some),
+		ps.Approvals.Form(changes.KindBookFee, "/exceptions/fee", "Request the booking", "Books fees that are missing in our books: of one exception, or of all exceptions of an account.", some),
 		ps.Approvals.Form(changes.KindSuspend, "/exceptions/suspend", "Request the move",
 			"Books the difference against suspense, so that our books agree with the statement. It applies to one exception, or to all of an account and kind. If a line is matched later, its money leaves suspense again.", some),
 		ps.Approvals.Form(changes.KindRelease, "/exceptions/release", "Request the move",
 			"Moves money out of suspense: to the customer, to our earned fees, or to the costs of the provider or bank. If suspense has too little, the rest is taken from there.",
 			approvals.Choices{changes.FieldException: suspended, "source": ps.writtenSources, "kind": writtenKinds, "for": releaseSides}),
-		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Credits a wallet with money that arrived at a provider and belongs to none of our payments: one credit, or all of an account of the statements up to an amount.",
+		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Credits a wallet with unmatched money at a provider: one credit, or all unmatched credits of a statement account up to an amount.",
 			approvals.Choices{changes.FieldException: some[changes.FieldException], "source": ps.writtenSources}),
-		ps.Approvals.Form(changes.KindPair, "/exceptions/match", "Request the match", "Matches the line of the statement with a payment of ours. No money moves.", one),
-		ps.Approvals.Form(changes.KindPairAll, "/exceptions/match-all", "Request the matches", "Matches the lines of several exceptions with payments of ours. No money moves.", nil),
+		ps.Approvals.Form(changes.KindPair, "/exceptions/match", "Request the match", "Matches the line of the statement with one of our payments. No money moves.", one),
+		ps.Approvals.Form(changes.KindPairAll, "/exceptions/match-all", "Request the matches", "Matches the lines of several exceptions with our payments. No money moves.", nil),
 		ps.Approvals.Form(changes.KindEndByLine, "/exceptions/end", "Request the end",
-			"Sets the outcome of a payment whose outcome is unknown from the statement, or corrects one that an earlier statement set. An outcome that the provider reported stays.", one),
+			"Sets an unknown outcome of a payment from the statement, or corrects an outcome from an earlier statement. An outcome that the provider reported stays.", one),
 		ps.Approvals.Form(changes.KindEndAllByLine, "/exceptions/end-all", "Request the ends",
 			"Sets the outcomes of all payments of an account and kind from the statement, up to an amount and at most 500. Outcomes are set within a minute of the approval. A payment that its provider reported, or that has changed since, keeps its exception.",
 			approvals.Choices{"source": ps.sourcesToSettle, "kind": settledKinds}),

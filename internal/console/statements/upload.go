@@ -14,7 +14,7 @@ import (
 // maxText is the most bytes of a text of the form.
 const maxText = 200
 
-// bankOf is the choice of an account at a bank that another field names.
+// bankOf is the option "Another bank account". Another field then names the bank.
 const bankOf = "bank"
 
 // uploaded is the form of an upload, but for the file.
@@ -44,9 +44,9 @@ func (ps *Pages) asking(v *console.Visit, u uploaded, wrong error) (console.Answ
 	}
 	f := page.Form{ID: "statement", Action: base + "/new", Submit: "Read the file", Fields: []page.Field{
 		{Name: "source", Label: "Account of the statement", Options: options, Value: u.source},
-		{Name: "bank", Label: "New bank account", Value: u.bank, Max: 31, Hint: "For a bank account that has no statement yet: a short name such as gcb or ecobank-2."},
+		{Name: "bank", Label: "New bank account", Value: u.bank, Max: 31, Hint: "For a bank account without a statement so far, enter a short name such as gcb or ecobank-2."},
 		{Name: "mode", Label: "Mode of a new bank account", Options: []page.Option{{Value: "live", Text: "Live"}, {Value: "test", Text: "Test"}}, Value: cmp.Or(u.mode, "live")},
-		{Name: "file", Label: "File (CSV or XLSX)", Type: "file", Required: true, Hint: "As it was downloaded. At most 20 MB and 100,000 rows."}}}
+		{Name: "file", Label: "File (CSV or XLSX)", Type: "file", Required: true, Hint: "Upload the file as it was downloaded. At most 20 MB and 100,000 rows."}}}
 	if wrong != nil {
 		f = console.Faulty(f, wrong)
 	}
@@ -104,7 +104,7 @@ func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
 	}
 	file, err := sheet.Open(part)
 	if err == nil {
-		defer func() { _ = file.Close() }() // a copy that stays is the system's to remove
+		defer func() { _ = file.Close() }() // if it fails, the system removes the copy later
 		var to string
 		if to, err = ps.take(v, u, part.FileName(), file); err == nil {
 			return console.Answer{To: to}, nil

@@ -35,7 +35,7 @@ func feesPage(rates page.Grid) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head("Fees", "Fees of collections, payouts and refunds now. Airtime, data packages and transfers between wallets are free.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head("Fees", "Current fees of collections, payouts and refunds. Airtime, data packages and transfers between wallets are free.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

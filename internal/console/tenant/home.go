@@ -204,7 +204,7 @@ func (ps *Pages) matters(v *console.Visit, held []figures.Held) (list []matter, 
 		list = append(list, matter{page.Badge{Tone: page.Bad, Word: "Blocked"}, "This account is blocked: the interface refuses its requests.", "", ""})
 	}
 	if v.Tenant.PayoutsStopped {
-		list = append(list, matter{page.Badge{Tone: page.Bad, Word: "Payouts stopped"}, "No payout leaves this account until an owner or an operator lets them go on.", here + "/access", "View settings"})
+		list = append(list, matter{page.Badge{Tone: page.Bad, Word: "Payouts stopped"}, "No payout leaves this account until an owner or an operator allows payouts again.", here + "/access", "View settings"})
 	}
 	if v.Can(roles.ReadPayments) {
 		list = append(list, unknownMatters(v, held)...)
@@ -303,7 +303,7 @@ func (ps *Pages) steps(v *console.Visit) (list []step, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, step{wallet > 0, "Put money into the wallet: pay to the operator's bank account, or collect.", here + "/statement", "Statement"})
+		list = append(list, step{wallet > 0, "Put money into the wallet: pay to the operator's bank account, or collect from a customer.", here + "/statement", "Statement"})
 	}
 	return append(list, step{false, "Make the first payment.", "/docs/quickstart", "Quickstart"}), nil
 }

@@ -236,7 +236,7 @@ func dayPage(d dayView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if d.Closed.Revision == 0 && d.closable != "" {
-			templ_7745c5c3_Err = page.Note(page.Open, "Not to be closed yet", d.closable).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Open, "Cannot be closed yet", d.closable).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -248,7 +248,7 @@ func dayPage(d dayView) templ.Component {
 			}
 		}
 		if d.unexplained > 0 {
-			templ_7745c5c3_Err = page.Note(page.Bad, "Unexplained differences", "Accounts that differ from their statement by an amount that no exception explains: "+page.Count(d.unexplained)+".").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Bad, "Unexplained differences", "Accounts with an unexplained difference from their statement: "+page.Count(d.unexplained)+".").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -278,7 +278,7 @@ func dayPage(d dayView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(d.late.Rows) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<h2>Lines of closed days</h2><p class=\"muted\">They came, or their provider changed them, after their day was closed. A correction is booked on an open day.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<h2>Lines of closed days</h2><p class=\"muted\">These lines arrived or changed after their day was closed. Book a correction on an open day.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -414,7 +414,7 @@ func monthPage(title, lead string, m closing.Month, grid page.Grid) templ.Compon
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = page.Note(page.Open, "The month does not tie yet", "The last column shows each account by how much.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Open, "The month does not tie yet", "The last column shows the difference of each account.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

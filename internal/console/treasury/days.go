@@ -87,11 +87,11 @@ func waiting(last closing.Closed, behind int) string {
 	case last.Revision == 0:
 		return "No day is closed yet."
 	case behind == 0:
-		return fmt.Sprintf("Closed up to %s: no day waits.", last.Day)
+		return fmt.Sprintf("Closed up to %s. No day remains to be closed.", last.Day)
 	case behind == 1:
-		return fmt.Sprintf("Closed up to %s: 1 day waits.", last.Day)
+		return fmt.Sprintf("Closed up to %s. 1 day remains to be closed.", last.Day)
 	}
-	return fmt.Sprintf("Closed up to %s: %d days wait.", last.Day, behind)
+	return fmt.Sprintf("Closed up to %s. %d days remain to be closed.", last.Day, behind)
 }
 
 func firstOfMonth(d closing.Day) time.Time {
@@ -121,7 +121,7 @@ func (d dayView) status() string {
 	if d.Closed.Revision > 0 {
 		return of + "Closed at " + page.When(d.Closed.At) + "."
 	}
-	return of + "Open. These are the figures of now."
+	return of + "Open. These are the current figures."
 }
 
 // day shows the figures of a day by account, and the actions on it.

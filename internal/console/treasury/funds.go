@@ -245,7 +245,7 @@ func (ps *Pages) journalFile(v *console.Visit) (console.Answer, error) {
 			return console.Answer{}, err
 		}
 		if n > closing.MostInWorkbook {
-			return console.Answer{}, problem.Field("to", fmt.Sprintf("and the first day enclose %s lines, and a workbook holds %s: export CSV, or fewer days", page.Count(n), page.Count(int64(closing.MostInWorkbook))))
+			return console.Answer{}, problem.Field("to", fmt.Sprintf("and the first day: the period has %s lines, and a workbook can hold %s. Export CSV, or choose fewer days", page.Count(n), page.Count(int64(closing.MostInWorkbook))))
 		}
 	}
 	name := fmt.Sprintf("journal-%s-%s-to-%s", mode, p.First, p.Last)
@@ -272,7 +272,7 @@ func (ps *Pages) codes(v *console.Visit) (console.Answer, error) {
 			return "/ops/journal/code?" + query("account", string(t.Account), "accountant_code", code)
 		}
 	}
-	l := page.List{Title: "Accountant's codes", Lead: "Each account with the code that the journal writes for it, and its totals. An account without a code has its own name.",
+	l := page.List{Title: "Accountant's codes", Lead: "Each account with its code in the journal and its totals. An account without a code appears under its own name.",
 		Filters: []page.Field{modeField(mode), dateField("from", "From", p.First), dateField("to", "To", p.Last)}, Clear: "/ops/journal/codes", Active: v.Narrowed("from", "to"),
 		Grid: console.Grid(totalColumns, list, href), Empty: page.Empty{Title: "No accounts", Text: "Nothing has been booked yet."}}
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil

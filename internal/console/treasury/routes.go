@@ -40,13 +40,13 @@ func (ps *Pages) forms() []approvals.Form {
 	banks := approvals.Choices{"bank": ps.bankOptions}
 	floats := approvals.Choices{"bank": ps.bankOptions, "provider": ps.providerOptions, "account": accountOptions}
 	return []approvals.Form{
-		ps.Approvals.Form(changes.KindAddBank, "/banks/add", "Add bank account", "A bank account of the company. From then on every deposit to a wallet of the same money names a bank account and a slip.", nil),
+		ps.Approvals.Form(changes.KindAddBank, "/banks/add", "Add bank account", "Add a bank account of the company. After that, every deposit to a wallet of the same mode must name a bank account and a slip.", nil),
 		ps.Approvals.Form(changes.KindCloseBank, "/banks/close", "Close bank account", "Only an account without a balance and without money in transit can be closed.", approvals.Choices{"name": ps.bankOptions}),
 		ps.Approvals.Form(changes.KindOpenBanks, "/banks/open", "Book opening balances", "Opening balances of bank accounts. Each account has one opening entry. Wallets and floats do not change.", nil),
 		ps.Approvals.Form(changes.KindTopUp, "/banks/top-up", "Send to float", "Book money that left a bank account for a float. It is in transit until you book that it arrived.", floats),
 		ps.Approvals.Form(changes.KindSettle, "/banks/settle", "Send to bank account", "Book money that left a float for a bank account. It is in transit until you book that it arrived.", floats),
-		ps.Approvals.Form(changes.KindEndTransit, "/banks/arrived", "Book the end", "Book where money in transit ended, and what was charged on the way.", approvals.Choices{"transfer": ps.transferOptions}),
-		ps.Approvals.Form(changes.KindDayStatement, "/days/statement", "Store balances", "The closing balances of the statements of a day, in Accra's time.", nil),
+		ps.Approvals.Form(changes.KindEndTransit, "/banks/arrived", "Book the end", "Book the end of money in transit, and the fee that was charged on the way.", approvals.Choices{"transfer": ps.transferOptions}),
+		ps.Approvals.Form(changes.KindDayStatement, "/days/statement", "Store balances", "Enter the closing balances of the statements of a day, in Accra's time.", nil),
 		ps.Approvals.Form(changes.KindDayException, "/days/exception", "Add exception", "An exception explains a part of the difference between a statement and our books.", nil),
 		ps.Approvals.Form(changes.KindCloseDay, "/days/close", "Close day", "You and the approver sign the figures of the day as they are now. Differences without an exception stay on record as unexplained.", nil),
 		ps.Approvals.Form(changes.KindReopenDay, "/days/reopen", "Reopen day", "Only the last closed day can be reopened. The page of the day shows the reason.", nil),
