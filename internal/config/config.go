@@ -48,7 +48,7 @@ type Server struct {
 	Storage `embed:""`
 
 	Environment   string     `name:"env" env:"MAKOLA_ENV" enum:"development,production" default:"development" help:"development or production."`
-	Listen        string     `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface; port 0 takes a free one."`
+	Listen        string     `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface; port 0 means any free port."`
 	MetricsListen string     `name:"metrics-listen" env:"MAKOLA_METRICS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Address of the metrics; off disables them."`
 	MetricsToken  Credential `name:"metrics-token" env:"MAKOLA_METRICS_TOKEN" hidden:"" help:"Bearer token that readers of the metrics must send, at least 16 characters."`
 	Ephemeral     bool       `name:"ephemeral" env:"MAKOLA_EPHEMERAL" help:"Keep everything in a temporary folder that is removed when the server stops."`
@@ -87,7 +87,7 @@ type Server struct {
 	HubtelSMS      HubtelSMS       `embed:"" prefix:"hubtel-sms-" envprefix:"MAKOLA_HUBTEL_SMS_"`
 	Arkesel        Arkesel         `embed:"" prefix:"arkesel-" envprefix:"MAKOLA_ARKESEL_"`
 	OptOut         OptOutWords     `embed:"" prefix:"sms-" envprefix:"MAKOLA_SMS_"`
-	SMSHours       Hours           `name:"sms-promotional-hours" env:"MAKOLA_SMS_PROMOTIONAL_HOURS" default:"mon-sat 08:00-19:00" placeholder:"DAYS HOURS" help:"Hours in which texts of promotional sender IDs go out, in Accra's time; always is every hour."`
+	SMSHours       Hours           `name:"sms-promotional-hours" env:"MAKOLA_SMS_PROMOTIONAL_HOURS" default:"mon-sat 08:00-19:00" placeholder:"DAYS HOURS" help:"Hours in which texts of promotional sender IDs are sent, in Accra's time; always means every hour."`
 	SMSRoutes      []SMSRoute      `name:"sms-route" env:"MAKOLA_SMS_ROUTES" placeholder:"NETWORK:SENDER:PROVIDERS" help:"Providers of texts in order, for a network and a sender ID, such as MTN:*:arkesel+smpp; * is any. Without a route: smpp, hubtelsms, arkesel. May be repeated."`
 	SMPP           SMPP            `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
 	SMTP           SMTP            `embed:"" prefix:"smtp-" envprefix:"MAKOLA_SMTP_"`
@@ -120,10 +120,10 @@ type Quotas struct {
 // OTPTap configures the closing of number ranges. A range has the numbers with the same first six digits. It is
 // closed to a customer's one-time passwords if too few of them are verified.
 type OTPTap struct {
-	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"Number of an account's one-time passwords to one range of phone numbers that are judged together; 0 never closes a range."`
-	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Period in which that number of passwords must be sent before a range is judged."`
-	Wait       time.Duration `name:"wait" env:"WAIT" default:"3m" help:"Time in which the last of these passwords can be verified before the range is judged."`
-	Unverified int64         `name:"unverified" env:"UNVERIFIED" default:"90" help:"Percentage of unverified passwords at which the range is closed for the account."`
+	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"Number of an account's latest one-time passwords to a range of phone numbers that decide whether the range closes; 0 never closes a range."`
+	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Period in which that number of passwords must be sent for the range to close."`
+	Wait       time.Duration `name:"wait" env:"WAIT" default:"3m" help:"Time to verify the last of these passwords before the range may close."`
+	Unverified int64         `name:"unverified" env:"UNVERIFIED" default:"90" help:"Percentage of unverified passwords from which the range is closed for the account."`
 	Closed     time.Duration `name:"closed" env:"CLOSED" default:"1h" help:"How long the range stays closed, unless an operator reopens it."`
 }
 

@@ -26,17 +26,17 @@ func (s Server) WhyProduction() string {
 	case s.Metrics() && !Loopback(s.MetricsListen):
 		return "its metrics can be reached from outside at " + s.MetricsListen
 	case s.MTN.Enabled():
-		return "it has an account with MTN, which moves live money"
+		return "it has credentials of MTN, which moves live money"
 	case s.Hubtel.Enabled():
-		return "it has an account with Hubtel, which moves live money"
+		return "it has credentials of Hubtel, which moves live money"
 	case s.Paystack.Enabled() && !s.Paystack.Test():
-		return "it has an account with Paystack, which moves live money"
+		return "it has credentials of Paystack, which moves live money"
 	case s.PawaPay.Enabled() && !s.PawaPay.Test():
-		return "it has an account with pawaPay, which moves live money"
+		return "it has credentials of pawaPay, which moves live money"
 	case s.Moolre.Enabled() && !s.Moolre.Test():
-		return "it has an account with Moolre, which moves live money"
+		return "it has credentials of Moolre, which moves live money"
 	case s.SendsTexts():
-		return "it has an account with an SMS operator, which sends live messages"
+		return "it has credentials of an SMS operator, which sends live messages"
 	}
 	return ""
 }
@@ -61,9 +61,9 @@ func (s Server) Missing() []string {
 	need(s.Secret.Empty() || !s.Secret.Weak(), "a master key of random bytes, for example from openssl rand -hex 32")
 	need(!s.Metrics() || Loopback(s.MetricsListen) || len(s.MetricsToken) >= TokenLength,
 		"a token for metrics that can be reached from outside: set MAKOLA_METRICS_TOKEN, at least "+strconv.Itoa(TokenLength)+" characters, or let MAKOLA_METRICS_LISTEN be on loopback")
-	need(!s.Ephemeral, "a lasting data folder: --ephemeral is for development")
+	need(!s.Ephemeral, "a permanent data folder: --ephemeral is for development")
 	need(s.MTN.Enabled() || s.Hubtel.Enabled() || s.Paystack.Enabled() || s.PawaPay.Enabled() || s.Moolre.Enabled() || s.SendsTexts() || s.Sim != "",
-		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID, MAKOLA_PAYSTACK_SECRET_KEY, MAKOLA_PAWAPAY_TOKEN, MAKOLA_MOOLRE_USER, MAKOLA_SMPP_ADDRESS, MAKOLA_HUBTEL_SMS_CLIENT_ID or MAKOLA_ARKESEL_API_KEY with their credentials, or name a simulator with --sim for test money alone")
+		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID, MAKOLA_PAYSTACK_SECRET_KEY, MAKOLA_PAWAPAY_TOKEN, MAKOLA_MOOLRE_USER, MAKOLA_SMPP_ADDRESS, MAKOLA_HUBTEL_SMS_CLIENT_ID or MAKOLA_ARKESEL_API_KEY with their credentials, or name a simulator with --sim for test money only")
 	for _, f := range s.secretFiles() {
 		if err := CheckSecretFile(f.path); err != nil {
 			missing = append(missing, "a file in "+f.setting+" that only you can read: "+err.Error())

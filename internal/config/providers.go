@@ -61,7 +61,7 @@ type Hubtel struct {
 
 	// UnpaidAfter is the age from which the status Unpaid of a collection or sale may mean a failure. Hubtel returns
 	// Unpaid for open and for failed payments.
-	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age from which a collection or sale that Hubtel reports as Unpaid may count as failed. At least 5m."`
+	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age from which the status Unpaid of a collection or sale at Hubtel may count as a failure. At least 5m."`
 	// StatusNotKnown and SendStatusNotKnown are the responses with which the two status hosts report an unknown
 	// reference. Hubtel documents no such response. A response that is not configured here proves nothing about
 	// the payment.
@@ -92,7 +92,7 @@ func (h Hubtel) Missing() []string {
 		missing = append(missing, "a Hubtel account: set MAKOLA_HUBTEL_POS_SALES, MAKOLA_HUBTEL_PREPAID or both")
 	}
 	if h.Commission != "" && h.POSSales == "" {
-		missing = append(missing, "the POS sales id, by which Hubtel is asked for airtime and data: set MAKOLA_HUBTEL_POS_SALES")
+		missing = append(missing, "the POS sales id, which Hubtel needs for queries of airtime and data: set MAKOLA_HUBTEL_POS_SALES")
 	}
 	return missing
 }

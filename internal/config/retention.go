@@ -26,11 +26,11 @@ func (r Retention) Validate() error {
 		keep time.Duration
 	}{{"exchanges", r.Exchanges}, {"requests", r.Requests}, {"webhooks", r.Webhooks}, {"otps", r.OTPs}, {"incoming", r.Incoming}} {
 		if s.keep < leastRetention {
-			return fmt.Errorf("--keep-%s is %v; at least %v are kept", s.name, s.keep, leastRetention)
+			return fmt.Errorf("--keep-%s is %v; it must be at least %v", s.name, s.keep, leastRetention)
 		}
 	}
 	if r.Texts != 0 && r.Texts < leastRetention {
-		return fmt.Errorf("--keep-texts is %v; 0 is for ever, and else at least %v are kept", r.Texts, leastRetention)
+		return fmt.Errorf("--keep-texts is %v; it must be 0 (for ever) or at least %v", r.Texts, leastRetention)
 	}
 	return nil
 }

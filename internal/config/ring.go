@@ -30,7 +30,7 @@ func parseRing(text string) (Secret, error) {
 			return Secret{}, err
 		}
 		if slices.ContainsFunc(ring.ring, func(key []byte) bool { return bytes.Equal(key, one) }) {
-			return Secret{}, fmt.Errorf("key %d of the ring is there twice", i+1)
+			return Secret{}, fmt.Errorf("key %d of the ring occurs twice", i+1)
 		}
 		ring.ring = append(ring.ring, one)
 		ring.key = one
@@ -91,7 +91,7 @@ type Sealer struct {
 // Errors of Sealer.Open.
 var (
 	ErrNoKey  = errors.New("the ring lacks the master key that it was sealed under")
-	ErrSealed = errors.New("it cannot be opened: is this the master key that it was sealed under?")
+	ErrSealed = errors.New("it cannot be opened: another master key may have sealed it")
 	errNoKey  = errors.New("the master key is neither hexadecimal nor base64")
 )
 

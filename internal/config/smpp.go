@@ -21,7 +21,7 @@ import (
 type SMPP struct {
 	SMPPBind `embed:""`
 	File     string        `name:"file" env:"FILE" placeholder:"PATH" help:"JSON file with a list of binds, for several operators. Members are these settings with underscores, such as system_id."`
-	Validity time.Duration `name:"validity" env:"VALIDITY" default:"0s" help:"How long operators try to deliver a campaign message, 1m to 48h; 0s leaves it to them. One-time passwords are tried until they expire."`
+	Validity time.Duration `name:"validity" env:"VALIDITY" default:"0s" help:"How long operators try to deliver a campaign message, 1m to 48h; with 0s the operator decides. One-time passwords are tried until they expire."`
 	Resend   bool          `name:"resend" env:"RESEND" help:"Resend campaign messages whose outcome a crash left unknown; some may arrive twice. One-time passwords are never resent."`
 }
 
@@ -137,7 +137,7 @@ func (b *SMPPBind) complete() error {
 func (b SMPPBind) TLSConfig() (*tls.Config, error) {
 	if !b.TLS {
 		if b.TLSCA != "" || b.TLSServerName != "" {
-			return nil, errors.New("has a CA or a server name of TLS, and does not speak TLS")
+			return nil, errors.New("has a CA or a server name for TLS, but does not use TLS")
 		}
 		return nil, nil
 	}

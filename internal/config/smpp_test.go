@@ -92,7 +92,7 @@ func TestBinds_refusesInvalid(t *testing.T) {
 	for want, s := range map[string]SMPP{
 		"validity":         {SMPPBind: bind, Validity: time.Second},
 		"48h0m0s":          {SMPPBind: bind, Validity: 49 * time.Hour},
-		"does not speak":   {SMPPBind: SMPPBind{Address: "a.example:1", SystemID: "x", TLSServerName: "b.example"}},
+		"does not use TLS": {SMPPBind: SMPPBind{Address: "a.example:1", SystemID: "x", TLSServerName: "b.example"}},
 		"cannot be read":   {SMPPBind: SMPPBind{Address: "a.example:1", SystemID: "x", TLS: true, TLSCA: path + "x"}},
 		"without a certif": {SMPPBind: SMPPBind{Address: "a.example:1", SystemID: "x", TLS: true, TLSCA: path}},
 	} {

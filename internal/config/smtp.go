@@ -15,10 +15,10 @@ import (
 type SMTP struct {
 	Host         string `name:"host" env:"HOST" placeholder:"HOST" help:"Mail server for notices. Without it no mail is sent."`
 	Port         int    `name:"port" env:"PORT" default:"587" help:"Port of the mail server."`
-	User         string `name:"user" env:"USER" placeholder:"NAME" help:"User name at the mail server. Without it nothing is authenticated."`
+	User         string `name:"user" env:"USER" placeholder:"NAME" help:"User name at the mail server. Without it Makola does not sign in."`
 	PasswordFile string `name:"password-file" env:"PASSWORD_FILE" placeholder:"PATH" help:"File with the password at the mail server in its first line."`
 	From         string `name:"from" env:"FROM" placeholder:"ADDRESS" help:"Sender of mails, such as Makola <notices@pay.example>."`
-	TLS          string `name:"tls" env:"TLS" enum:"starttls,tls,none" default:"starttls" help:"Encryption: starttls, tls from the first byte, or none (a mail server on this machine alone)."`
+	TLS          string `name:"tls" env:"TLS" enum:"starttls,tls,none" default:"starttls" help:"Encryption: starttls, tls from the first byte, or none (only for a mail server on this machine)."`
 	CA           string `name:"ca" env:"CA" placeholder:"PATH" help:"PEM file with the authority that signed the mail server's certificate. Without it: the authorities of this machine."`
 
 	Timeout time.Duration `kong:"-"` // maximum time of one attempt; zero: a minute

@@ -15,7 +15,7 @@ type HubtelSMS struct {
 	ClientSecret Credential `name:"client-secret" env:"CLIENT_SECRET" hidden:"" help:"Client secret of Hubtel's SMS product."`
 	URL          string     `name:"url" env:"URL" default:"https://sms.hubtel.com" help:"Base URL of Hubtel's SMS interface."`
 	Window       int        `name:"window" env:"WINDOW" default:"16" help:"Maximum number of unanswered requests to Hubtel SMS."`
-	Senders      []string   `name:"sender" env:"SENDERS" placeholder:"NAME" help:"Sender ID that is registered with Hubtel. May be repeated; without it all."`
+	Senders      []string   `name:"sender" env:"SENDERS" placeholder:"NAME" help:"Sender ID that is registered with Hubtel. May be repeated. Default: all sender IDs."`
 }
 
 // Enabled reports whether the operator configured Hubtel's SMS product at all.
@@ -26,7 +26,7 @@ type Arkesel struct {
 	APIKey  Credential `name:"api-key" env:"API_KEY" hidden:"" help:"API key of Arkesel. Empty disables Arkesel."`
 	URL     string     `name:"url" env:"URL" default:"https://sms.arkesel.com" help:"Base URL of Arkesel's interface."`
 	Window  int        `name:"window" env:"WINDOW" default:"16" help:"Maximum number of unanswered requests to Arkesel."`
-	Senders []string   `name:"sender" env:"SENDERS" placeholder:"NAME" help:"Sender ID that is registered with Arkesel. May be repeated; without it all."`
+	Senders []string   `name:"sender" env:"SENDERS" placeholder:"NAME" help:"Sender ID that is registered with Arkesel. May be repeated. Default: all sender IDs."`
 }
 
 // Enabled reports whether the operator configured Arkesel at all.
@@ -35,8 +35,8 @@ func (a Arkesel) Enabled() bool { return a.APIKey != "" }
 // OptOutWords are words in addition to the usual ones. A text from a handset that consists of such a word adds the
 // number to the opt-outs, or removes it.
 type OptOutWords struct {
-	Stop  []string `name:"stop-word" env:"STOP_WORDS" placeholder:"WORD" help:"Word that ends the campaigns to a handset, besides STOP and the usual ones. May be repeated."`
-	Start []string `name:"start-word" env:"START_WORDS" placeholder:"WORD" help:"Word that begins them again, besides START and the usual ones. May be repeated."`
+	Stop  []string `name:"stop-word" env:"STOP_WORDS" placeholder:"WORD" help:"Further word that ends campaigns to a handset, in addition to STOP and the usual words. May be repeated."`
+	Start []string `name:"start-word" env:"START_WORDS" placeholder:"WORD" help:"Further word that allows campaigns to a handset again, in addition to START and the usual words. May be repeated."`
 }
 
 // TextProviders are the names of the providers of texts in routes.
