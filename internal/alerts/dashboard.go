@@ -31,7 +31,7 @@ func Panels() []Panel {
 		{"Messages handed to operators, a second", "ops", []string{`sum by (network, status) (rate(makola_sms_messages_total[5m]))`}},
 		{"Binds", "short", []string{`max by (mode) (makola_sms_connected)`, `max by (mode) (makola_sms_binds_down)`}},
 		{"Books: faults and imbalance", "short", []string{`max by (book) (makola_ledger_faults)`, `max by (asset) (makola_ledger_imbalance_pesewas)`}},
-		{"Connections to the database in use, and waited for", "short", []string{`sum by (instance) (makola_db_pool_in_use)`, `sum by (instance) (rate(makola_db_pool_wait_seconds_total[5m]))`}},
+		{"Connections to the database: in use, and waits for one", "short", []string{`sum by (instance) (makola_db_pool_in_use)`, `sum by (instance) (rate(makola_db_pool_wait_seconds_total[5m]))`}},
 		{"Size of the database", "bytes", []string{`max(makola_db_bytes)`}},
 		{"Growth of the database in a day, and what the next thirty would add", "bytes", []string{`max(delta(makola_db_bytes[1d]))`, `30 * max(delta(makola_db_bytes[1d]))`}},
 		{"Change requests that wait", "short", []string{`max(makola_acts_waiting)`}},

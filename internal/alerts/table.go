@@ -25,11 +25,11 @@ func (a Alert) playing(fires, quiet []string) Alert { a.Fires, a.Quiet = fires, 
 func nodes() []Alert {
 	return []Alert{
 		Alert{Name: "MakolaDown", Severity: Page, Expr: `absent(makola_build_info)`}.lasting("2m").
-			says("`makola_build_info` absent for 2 minutes", "No node of Makola answers Prometheus; all other alerts are blind. Check readyz of each node, then its process and log.", "no-node-answers").
+			says("`makola_build_info` absent for 2 minutes", "No node of Makola answers Prometheus, so no other alert can fire. Check readyz of each node, then its process and log.", "no-node-answers").
 			playing([]string{ending(`makola_build_info{instance="a"}`, 1), series(`up{instance="a"}`, 0)},
 				[]string{ending(`makola_build_info{instance="a"}`, 1), series(`makola_build_info{instance="b"}`, 1)}),
 		Alert{Name: "MakolaNodeDown", Severity: Ticket, Expr: `up == 0 and on (job, instance) present_over_time(makola_build_info[1d])`}.lasting("5m").
-			says("`up` 0 for 5 minutes of a node that answered in the last day", "{{ $labels.instance }}: this node does not answer Prometheus. Check its process and its log.", "no-node-answers").
+			says("`up` is 0 for 5 minutes for a node that answered in the last day", "{{ $labels.instance }}: this node does not answer Prometheus. Check its process and its log.", "no-node-answers").
 			playing([]string{ending(`makola_build_info{job="makola",instance="a"}`, 1), `up{job="makola",instance="a"}=1+0x270 0+0x100`, series(`makola_build_info{job="makola",instance="b"}`, 1)},
 				[]string{series(`up{job="other",instance="a"}`, 0), series(`up{job="makola",instance="b"}`, 1), series(`makola_build_info{job="makola",instance="b"}`, 1)}),
 	}
@@ -58,7 +58,7 @@ func books() []Alert {
 		above("MakolaAuditLogAltered", "makola_ledger_faults", `book="audit"`, "", 0).
 			says("`makola_ledger_faults` of the book `audit` > 0", "The audit log differs from its chain: somebody changed the database. Run makola audit verify and keep a copy of the database.", "audit-log-changed"),
 		Alert{Name: "MakolaAuditHeadFell", Severity: Page, Expr: `max by (job) (makola_audit_head) < max by (job) (max_over_time(makola_audit_head[1d]))`}.
-			says("`makola_audit_head` below its greatest value of a day (also after a restore)", "The end of the audit log is gone, or the database went back in time. Run makola audit verify with a head from the log, unless you restored a backup.", "audit-log-changed").
+			says("`makola_audit_head` below its maximum of the last day (also after a restore)", "The end of the audit log is gone, or the database went back in time. Run makola audit verify with a head from the log, unless you restored a backup.", "audit-log-changed").
 			playing([]string{stepping(`makola_audit_head{instance="a"}`, 90, 80), stepping(`makola_audit_head{instance="b"}`, 90, 80)},
 				[]string{growing(`makola_audit_head{instance="a"}`, 1), series(`makola_audit_head{instance="b"}`, 7)}),
 		above("MakolaAuditUnlinked", "makola_audit_unlinked_seconds", "", "", 300).
@@ -70,11 +70,11 @@ func books() []Alert {
 func people() []Alert {
 	return []Alert{
 		above("MakolaGlassBroken", "makola_break_glass", "", "", 0).
-			says("`makola_break_glass` > 0", "A command ran with --break-glass, without an approver. Ask its author, and compare with makola audit list.", "break-glass-used"),
+			says("`makola_break_glass` > 0", "A command ran with --break-glass, without an approver. Ask the person who ran it, and compare with makola audit list.", "break-glass-used"),
 		above("MakolaActsWait", "makola_acts_waiting", "", "", 0).lasting("4h").ticket().
-			says("`makola_acts_waiting` > 0 for four hours", "A change has waited four hours for approval, and expires after 24. Open Approvals, or ask an approver to.", "approval-waits"),
+			says("`makola_acts_waiting` > 0 for four hours", "A change request has waited four hours for approval. It expires after 24 hours. Ask an approver to open Approvals.", "approval-waits"),
 		above("MakolaRecovery", "makola_recovery", "", "", 0).
-			says("`makola_recovery` above 0", "The database may have gone back in time, and customers may be kept out. Run makola recovery status.", "recovery"),
+			says("`makola_recovery` above 0", "The database may have gone back in time, and customers may get 503. Run makola recovery status.", "recovery"),
 	}
 }
 
@@ -106,7 +106,7 @@ func paidFrom(product, provider, account, mode string) string {
 func money() []Alert {
 	return []Alert{
 		Alert{Name: "MakolaUnknownOutcomes", Severity: Page, Expr: `max by (provider, mode) (delta(makola_unknown_outcome[15m])) > 9`}.
-			says("`makola_unknown_outcome` grew by ten in 15 minutes", "{{ $labels.provider }} {{ $labels.mode }}: many payments have an unknown outcome; their money is held. Run makola payouts stuck and check the provider's status page.", "payout-stuck").
+			says("`makola_unknown_outcome` grew by ten in 15 minutes", "{{ $labels.provider }} {{ $labels.mode }}: many payments have an unknown outcome; their money is on hold. Run makola payouts stuck and check the provider's status page.", "payout-stuck").
 			playing([]string{growing(`makola_unknown_outcome{provider="mtn",mode="live"}`, 1)},
 				[]string{stepping(`makola_unknown_outcome{provider="mtn",mode="live"}`, 0, 1), series(`makola_unknown_outcome{provider="hubtel",mode="live"}`, 40)}),
 		above("MakolaUnknownOutcomeOld", "makola_unknown_outcome_oldest_seconds", "", "provider, mode", 3600).ticket().
@@ -119,7 +119,7 @@ func money() []Alert {
 			says("`makola_payment_contradictions_total` grows", "{{ $labels.product }} {{ $labels.event }}: a provider contradicted its final status. Run makola payouts contradicted.", "payment-contradicted").
 			playing([]string{growing(`makola_payment_contradictions_total{product="payout",event="reversed"}`, 1)}, []string{series(`makola_payment_contradictions_total{product="payout",event="reversed"}`, 7)}),
 		Alert{Name: "MakolaFloatLow", Severity: Page, Expr: held + ` < (` + spentIn("1d") + ` > ` + spentIn("7d") + ` / 7 or ` + spentIn("7d") + ` / 7)`}.
-			says("`makola_provider_float_ghs` of an account at a provider, with what is unassigned there, below a day of the payouts, airtime and data paid from it: the last day, or a seventh of the last week if that is more",
+			says("`makola_provider_float_ghs` of an account at a provider, plus unassigned money there, below one day of its payments: those of the last day, or a seventh of the last week if that is more",
 				"{{ $labels.provider }} {{ $labels.account }} {{ $labels.mode }}: the float is below a day's payments; payouts will be refused. Pay in at the provider, then run makola float add.", "float-low").
 			playing([]string{floatAt("mtn", "disbursement", "live", 0), floatAt("mtn", "collection", "live", 900000), floatAt("mtn", "unassigned", "live", 0),
 				floatAt("hubtel", "disbursement", "live", 900000), floatAt("hubtel", "unassigned", "live", 0),

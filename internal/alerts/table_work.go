@@ -7,7 +7,7 @@ func work() []Alert {
 			says("`makola_queue_dead` > 0", "{{ $labels.queue }}: jobs were given up. Run makola jobs dead.", "jobs-dead").
 			playing([]string{series(`makola_queue_dead{queue="webhook"}`, 1)}, []string{series(`makola_queue_dead{queue="webhook"}`, 0)}),
 		above("MakolaPaymentsOverdue", "makola_jobs_overdue_seconds", `queue="payment"`, "instance", 60).
-			says("`makola_jobs_overdue_seconds` of `payment` above 60", "{{ $labels.instance }}: this node does not work on its open payments. Check its log and its processor.", "jobs-overdue").
+			says("`makola_jobs_overdue_seconds` of `payment` above 60", "{{ $labels.instance }}: this node is late with its open payments. Check its log and its processor load.", "jobs-overdue").
 			playing([]string{series(`makola_jobs_overdue_seconds{queue="payment",instance="a"}`, 61)}, []string{series(`makola_jobs_overdue_seconds{queue="payment",instance="a"}`, 60)}),
 		above("MakolaWebhooksWait", "makola_queue_oldest_seconds", `queue="webhook"`, "", 600).ticket().
 			says("`makola_queue_oldest_seconds` of `webhook` above 600", "Webhooks have waited more than ten minutes. Run makola webhooks list and look for one receiver that fails.", "webhooks-wait"),
@@ -15,19 +15,19 @@ func work() []Alert {
 			says("`makola_job_lease_holds` 0 for a minute", "{{ $labels.instance }}: this node begins no job; its database is down, full or read-only. Check the database.", "database-down").
 			playing([]string{series(`makola_job_lease_holds{instance="a"}`, 0)}, []string{series(`makola_job_lease_holds{instance="a"}`, 1)}),
 		Alert{Name: "MakolaJobMaintenanceStuck", Severity: Page, Expr: `makola_job_maintenance_seconds > 60`}.
-			says("`makola_job_maintenance_seconds` above 60", "{{ $labels.instance }}: this node takes over no jobs of dead nodes and fetches no waiting ones. Check its log and the database.", "database-down").
+			says("`makola_job_maintenance_seconds` above 60", "{{ $labels.instance }}: this node does not take over jobs of dead nodes or fetch waiting jobs. Check its log and the database.", "database-down").
 			playing([]string{series(`makola_job_maintenance_seconds{instance="a"}`, 61)}, []string{series(`makola_job_maintenance_seconds{instance="a"}`, 60)}),
 		above("MakolaPeriodicWorkStuck", "makola_periodic_seconds", "", "work", 1800).ticket().
-			says("`makola_periodic_seconds` above 1800, greatest of all nodes", "{{ $labels.work }}: periodic work has not ended for half an hour. Look for it in the log.", "jobs-overdue").
+			says("`makola_periodic_seconds` above 1800, greatest of all nodes", "{{ $labels.work }}: periodic work has not ended for half an hour. Search the log for its name.", "jobs-overdue").
 			playing([]string{series(`makola_periodic_seconds{work="check"}`, 1801)}, []string{series(`makola_periodic_seconds{work="check"}`, 1800)}),
 		above("MakolaNoticesWait", "makola_notices_waiting_seconds", "", "channel", 900).ticket().
-			says("`makola_notices_waiting_seconds` of a channel above 900", "{{ $labels.channel }}: notices are not delivered to anybody. Run makola doctor and read the server's log.", "notices-wait").
+			says("`makola_notices_waiting_seconds` of a channel above 900", "{{ $labels.channel }}: notices are not delivered. Run makola doctor and read the server's log.", "notices-wait").
 			playing([]string{series(`makola_notices_waiting_seconds{channel="email"}`, 901)}, []string{series(`makola_notices_waiting_seconds{channel="email"}`, 900)}),
 		above("MakolaNoticesRefused", "makola_notices_failed", "", "channel", 0).ticket().
 			says("`makola_notices_failed` of a channel > 0", "{{ $labels.channel }}: notices were refused or given up. Look in the log for the reason, such as an address that does not exist.", "notices-wait").
 			playing([]string{series(`makola_notices_failed{channel="email"}`, 1)}, []string{series(`makola_notices_failed{channel="email"}`, 0)}),
 		Alert{Name: "MakolaLeasesLost", Severity: Ticket, Expr: `sum by (instance) (increase(makola_job_leases_lost_total[15m])) > 0`}.
-			says("`makola_job_leases_lost_total` grows", "{{ $labels.instance }}: this node lost its lease, and other nodes took its jobs. Check its load and its way to the database.", "database-down").
+			says("`makola_job_leases_lost_total` grows", "{{ $labels.instance }}: this node lost its lease, and other nodes took over its jobs. Check its load and its connection to the database.", "database-down").
 			playing([]string{growing(`makola_job_leases_lost_total{instance="a"}`, 1)}, []string{series(`makola_job_leases_lost_total{instance="a"}`, 7)}),
 	}
 }
@@ -39,7 +39,7 @@ func messages() []Alert {
 			says("`makola_queue_oldest_seconds` of `sms_small_live` above 120, of `sms_bulk_live` above 3600", "{{ $labels.queue }}: accepted messages are not sent. Check the binds with makola providers list.", "messages-wait").
 			playing([]string{series(`makola_queue_oldest_seconds{queue="sms_bulk_live"}`, 3601)}, []string{series(`makola_queue_oldest_seconds{queue="sms_small_live"}`, 120), series(`makola_queue_oldest_seconds{queue="sms_bulk_live"}`, 3600)}),
 		Alert{Name: "MakolaNoBind", Severity: Page, Expr: `max by (mode) (makola_sms_connected) == 0`}.lasting("2m").
-			says("`makola_sms_connected` 0 on all nodes for 2 minutes", "{{ $labels.mode }}: no node is connected with a message centre; nothing is sent and no receipt comes. Check the log for the refused bind.", "messages-wait").
+			says("`makola_sms_connected` 0 on all nodes for 2 minutes", "{{ $labels.mode }}: no node is connected to a message centre; nothing is sent and no receipt arrives. Check the log for the refused bind.", "messages-wait").
 			playing([]string{series(`makola_sms_connected{mode="live",instance="a"}`, 0), series(`makola_sms_connected{mode="live",instance="b"}`, 0)},
 				[]string{series(`makola_sms_connected{mode="live",instance="a"}`, 0), series(`makola_sms_connected{mode="live",instance="b"}`, 1)}),
 		above("MakolaBindDown", "makola_sms_binds_down", "", "mode", 0).lasting("2m").

@@ -144,7 +144,7 @@ func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
 		return err
 	}
 	return problem.New(problem.Invalid, "live_customers",
-		"This database has customers with live money, and is served in production mode alone: set MAKOLA_ENV=production, and what that says is missing")
+		"This database has customers with live money, so it needs production mode: set MAKOLA_ENV=production and the settings that the server then names")
 }
 
 // buildProxy makes the egress proxy if one is set. It sends nothing to it.
@@ -159,7 +159,7 @@ func (a *App) buildProxy(ctx context.Context) (err error) {
 func (a *App) buildParts(ctx context.Context) error {
 	a.access, a.installation, a.limits = access.New(a.db, a.clock), installation.New(a.db, a.clock), ratelimit.New(a.db, a.clock)
 	journal := audit.Journal{Folder: a.cfg.Storage.Data, Failed: func(path string, err error) {
-		a.log.Error("change applied, but not recorded in the file outside the database", "file", path, "error", err)
+		a.log.Error("change applied, but not recorded in acts.jsonl", "file", path, "error", err)
 	}}
 	a.audit = audit.New(a.db, a.clock).Keeping(journal)
 	a.timekeeper = timekeeping.New(a.db, a.clock, a.log, timekeeping.Options{Node: a.cfg.Node, Guard: a.production, Newest: func(ctx context.Context) (time.Time, error) { return NewestRow(ctx, a.db) }})

@@ -126,7 +126,7 @@ func (a *App) watchCertificate(ctx context.Context) error {
 	}
 	var soon []notice.Condition
 	if ends := pair.Leaf.NotAfter; ends.Sub(a.clock.Now()) < certificateBy {
-		soon = []notice.Condition{{Name: at(ends), Place: roles.Installation, Line: "It ends on " + at(ends) + ". Renew it: a file that changes on disk is read within a second."}}
+		soon = []notice.Condition{{Name: at(ends), Place: roles.Installation, Line: "It ends on " + at(ends) + ". Renew it. The server reads a changed file within a second."}}
 	}
 	return a.notices.Report(ctx, notice.CertificateEnds, "", soon)
 }
@@ -231,7 +231,7 @@ func (a *App) watchDays(ctx context.Context) error {
 			return err
 		}
 		if n := a.closing.Behind(last); n > daysBehind {
-			open = append(open, notice.Condition{Name: string(mode), Place: roles.Installation, Line: fmt.Sprintf("%s money: %s is to be closed next, and %d days wait", mode, last.Day+1, n)})
+			open = append(open, notice.Condition{Name: string(mode), Place: roles.Installation, Line: fmt.Sprintf("%s money: %s is the next day to close, and %d days are not closed", mode, last.Day+1, n)})
 		}
 	}
 	return a.notices.Report(ctx, notice.DaysOpen, "", open)

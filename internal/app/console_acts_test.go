@@ -124,7 +124,7 @@ func TestFunding_needsTwoPeople(t *testing.T) {
 	b.want(http.StatusSeeOther, page) // five minutes are over for the maker, too
 	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(requester.Key), "back", page).leads(t, page)
 	p = b.post(http.StatusOK, page, "amount", "500000.00", "reason", "another slip")
-	if !strings.Contains(p.text, "Is this another one?") {
+	if !strings.Contains(p.text, "Check that this is not a repetition.") {
 		t.Error("the same amount again is not warned of")
 	}
 	b.clock.Advance(time.Second)
@@ -164,7 +164,7 @@ func TestApprove_offeredWithPermission(t *testing.T) {
 	request := "/ops/acts/" + p.hidden(t, "id")
 	b.post(http.StatusSeeOther, page+"/confirm", "id", p.hidden(t, "id"), "amount", p.hidden(t, "amount"), "reason", "Paid by bank, slip 4711").leads(t, request)
 	b.as(barred)
-	if p := b.want(http.StatusOK, request, "You cannot approve this", "Somebody else must approve this"); strings.Contains(p.text, "Approve and apply") {
+	if p := b.want(http.StatusOK, request, "You cannot approve this", "Another person must approve this"); strings.Contains(p.text, "Approve and apply") {
 		t.Error("somebody who is barred is offered to approve")
 	}
 	if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "Awaiting your approval") {

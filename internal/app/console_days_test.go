@@ -46,7 +46,7 @@ func TestDays_closedByTwoPeople(t *testing.T) {
 	b.want(http.StatusOK, "/ops/days/day"+of, "Statements are missing", "Bank account gcb-main", "Enter statements")
 	b.post(http.StatusSeeOther, "/ops/days/statement", "id", b.want(http.StatusOK, "/ops/days/statement").hidden(t, "id"), "reason", "bank", "mode", "live", "day", day, "balances", "bank/gcb-main=68.00 float/mtn=")
 	b.want(http.StatusOK, "/ops/days/day"+of, "Unexplained −GHS 2.00")
-	b.want(http.StatusOK, "/ops/days/day?mode=live&day="+(today+1).String(), "Not to be closed yet")
+	b.want(http.StatusOK, "/ops/days/day?mode=live&day="+(today+1).String(), "Cannot be closed yet")
 	b.post(http.StatusUnprocessableEntity, "/ops/days/close", "id", b.want(http.StatusOK, "/ops/days/close").hidden(t, "id"), "reason", "x", "mode", "live", "day", (today + 1).String())
 	approve(b.ordered("/ops/days/close", "mode", "live", "day", day))
 	last, err := closing.New(b.db, b.ledger, b.clock).LastClosed(t.Context(), ledger.GHS)

@@ -104,7 +104,7 @@ func TestPayoutForm_concurrentConfirmsPayOnce(t *testing.T) {
 		if to := b.do(http.MethodPost, payoutPage, changed).Header.Get("Location"); to != want {
 			t.Errorf("the form of a payout that is sent, changed, leads to %q", to)
 		}
-		if _, p := b.payForm("name", "Somebody Else"); !strings.Contains(p.text, "Is this another one?") || !strings.Contains(p.text, "The name differs") || strings.Contains(p.text, "A new payee") {
+		if _, p := b.payForm("name", "Somebody Else"); !strings.Contains(p.text, "Check that this is not a repetition.") || !strings.Contains(p.text, "The name differs") || strings.Contains(p.text, "A new payee") {
 			t.Errorf("the same once more is not warned of: %s", p.text)
 		}
 		if n := len(b.paidOut()); n != before+1 {

@@ -191,7 +191,7 @@ func (a *App) openingFloats(ctx context.Context) (list []ledger.Transfer, err er
 		}
 		accounts, outcome := rail.Floats.Float(ctx)
 		if outcome.Class != provider.Accepted {
-			return nil, fmt.Errorf("the simulator does not say what %s holds: %s %s", rail.Name, outcome.Class, outcome.Message)
+			return nil, fmt.Errorf("the simulator does not report the balance of %s: %s %s", rail.Name, outcome.Class, outcome.Message)
 		}
 		for _, held := range accounts {
 			if at := (treasury.Float{Provider: rail.Name, Account: held.Account, Mode: tenant.Test}); held.Amount != 0 {

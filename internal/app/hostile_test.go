@@ -98,7 +98,7 @@ func TestLiveMoney_needsProduction(t *testing.T) {
 	credentials := local
 	credentials.Data, credentials.MTN = t.TempDir(), config.MTN{URL: "https://momo.example", CollectionUser: "u", CollectionKey: "k", CollectionAPIKey: "k"}
 	_, err := Start(t.Context(), credentials, Options{})
-	if err == nil || !strings.Contains(err.Error(), "account with MTN, which moves live money") || !strings.Contains(err.Error(), "a master key") {
+	if err == nil || !strings.Contains(err.Error(), "credentials of MTN, which moves live money") || !strings.Contains(err.Error(), "a master key") {
 		t.Errorf("with live credentials: %v", err)
 	}
 	if made, err := os.ReadDir(credentials.Data); err != nil || len(made) > 0 {
@@ -121,7 +121,7 @@ func TestLiveMoney_needsProduction(t *testing.T) {
 		if err = errors.Join(err, a.Stop(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "live money, and is served in production mode alone") {
+		if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "live money, so it needs production mode") {
 			t.Errorf("%s with a live customer: %v", engine, err)
 		}
 		if cfg, err = asProduction(cfg); err != nil {

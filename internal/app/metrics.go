@@ -30,13 +30,13 @@ func newMeters(a *App) *meters {
 		registry: prometheus.NewRegistry(),
 		books:    map[string]*checkedBook{bookLedger: {}, bookPayments: {}, bookMessages: {}, bookBatches: {}, bookAudit: {}},
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_http_in_flight", Help: "Requests that are being answered."}),
-		unread:   prometheus.NewCounter(prometheus.CounterOpts{Name: "makola_http_unread_total", Help: "Answers that were ended because their clients did not take them, and others needed the room."}),
+		unread:   prometheus.NewCounter(prometheus.CounterOpts{Name: "makola_http_unread_total", Help: "Answers that were ended because their clients did not read them and the limits were reached."}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_http_request_seconds", Help: "Time to answer a request.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
 	}
 	m.forwards = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_forwarded_total",
-		Help: "Requests that a proxy forwarded, by what is known of it: trusted, silent (trusted, and it sends no X-Forwarded-For), unknown (its X-Forwarded-For is not believed)."}, []string{"peer"})
+		Help: "Requests that a proxy forwarded, by proxy: trusted, silent (trusted, but without X-Forwarded-For), unknown (not trusted, so its X-Forwarded-For is ignored)."}, []string{"peer"})
 	for _, peer := range []string{"trusted", "silent", "unknown"} {
 		m.forwards.WithLabelValues(peer)
 	}
@@ -74,10 +74,10 @@ func newMeters(a *App) *meters {
 	for name, b := range m.books {
 		labels := prometheus.Labels{"book": name}
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_faults", ConstLabels: labels,
-			Help: "What this node's last check found wrong: of the ledger, of the payments or the messages against it, or of the audit log's chain; must be 0."},
+			Help: "Faults that this node's last check found, by book: the ledger, the payments, the messages, or the chain of the audit log. Must be 0."},
 			func() float64 { return float64(b.faults.Load()) }))
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_last_check_timestamp_seconds", ConstLabels: labels,
-			Help: "When this node last made that check."}, func() float64 { return float64(b.checked.Load()) }))
+			Help: "Time of this node's last check of the book."}, func() float64 { return float64(b.checked.Load()) }))
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_full_check_timestamp_seconds", ConstLabels: labels,
 			Help: "When the last check of every row of the book ended, as this node's last check found it; 0 until then."}, func() float64 { return float64(b.full.Load()) }))
 	}
@@ -93,18 +93,18 @@ func (a *App) Metrics() prometheus.Collector { return a.meters.registry }
 
 // queue adds the metrics of this node's jobs.
 func (m *meters) queue(a *App) {
-	m.gauge("makola_jobs_in_memory", "Jobs that this node holds.", func() float64 { return float64(a.jobs.Counts().InMemory) })
+	m.gauge("makola_jobs_in_memory", "Jobs in this node's memory.", func() float64 { return float64(a.jobs.Counts().InMemory) })
 	m.gauge("makola_jobs_running", "Jobs that this node runs now.", func() float64 { return float64(a.jobs.Counts().Running) })
 	m.gauge("makola_job_peers", "Other nodes alive.", func() float64 { return float64(a.jobs.Counts().Peers) })
-	m.counter("makola_statement_faults_total", "Account statements whose lines contradicted the ledger.", a.statements.Faults)
+	m.counter("makola_statement_faults_total", "Account statements that contradicted the ledger.", a.statements.Faults)
 	m.counter("makola_jobs_run_total", "Runs of jobs.", func() uint64 { return a.jobs.Counts().Ran })
-	m.counter("makola_jobs_retried_total", "Runs that failed and come again.", func() uint64 { return a.jobs.Counts().Retried })
+	m.counter("makola_jobs_retried_total", "Failed runs that will be repeated.", func() uint64 { return a.jobs.Counts().Retried })
 	m.counter("makola_jobs_died_total", "Jobs that became dead letters.", func() uint64 { return a.jobs.Counts().Died })
 	m.counter("makola_jobs_adopted_total", "Jobs taken over from other nodes or epochs.", func() uint64 { return a.jobs.Counts().Adopted })
 	overflows := func() uint64 { return a.jobs.Counts().Overflows }
 	m.counter("makola_jobs_overflowed_total", "Jobs without room in this node's memory, which are read from the table later.", overflows)
 	m.counter("makola_jobs_spilled_total", "Deprecated: the earlier name of makola_jobs_overflowed_total.", overflows)
-	m.gauge("makola_job_lease_holds", "1 while this node may begin jobs, 0 while its heartbeat is not heard.", func() float64 {
+	m.gauge("makola_job_lease_holds", "1 while this node may begin jobs, 0 while its heartbeat fails.", func() float64 {
 		if a.jobs.Counts().LeaseHolds {
 			return 1
 		}
@@ -130,16 +130,16 @@ func (m *meters) webhooks(a *App) {
 
 // database registers the metrics of the connections and of the disk.
 func (m *meters) database(a *App) {
-	m.gauge("makola_db_pool_in_use", "Transactions that have a connection to the database, those of the scrape among them.", func() float64 { return float64(a.db.Counts().Running) })
+	m.gauge("makola_db_pool_in_use", "Transactions that have a connection to the database, including those of the scrape.", func() float64 { return float64(a.db.Counts().Running) })
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "makola_db_pool_wait_seconds_total",
-		Help: "For how long transactions waited for a connection, all together."}, func() float64 { return a.db.Counts().Waited.Seconds() }))
+		Help: "Total time for which transactions waited for a connection."}, func() float64 { return a.db.Counts().Waited.Seconds() }))
 	m.gauge("makola_disk_short", "1 while the disk is nearly full, so that only money is served.", func() float64 {
 		if a.db.Short() {
 			return 1
 		}
 		return 0
 	})
-	m.counter("makola_db_tx_retries_total", "Transactions run again after a conflict, a lost connection or a doubt.", func() uint64 { return a.db.Counts().Retried })
+	m.counter("makola_db_tx_retries_total", "Transactions that ran again after a conflict, a lost connection or an ambiguous COMMIT.", func() uint64 { return a.db.Counts().Retried })
 }
 
 // handler serves /metrics. For clients on this machine it also serves Go's profiles under /debug/pprof/, because a
@@ -193,19 +193,19 @@ type stored struct {
 var (
 	queueDepth      = prometheus.NewDesc("makola_queue_depth", "Jobs that are not finished, on all nodes.", []string{"queue"}, nil)
 	queueDead       = prometheus.NewDesc("makola_queue_dead", "Dead letters, on all nodes.", []string{"queue"}, nil)
-	queueOldest     = prometheus.NewDesc("makola_queue_oldest_seconds", "For how long the earliest unfinished job has been due by its row, on all nodes; of queue payment this is the age of the oldest open payment.", []string{"queue"}, nil)
-	jobsOverdue     = prometheus.NewDesc("makola_jobs_overdue_seconds", "For how long the job has been due that waits longest on this node to be begun.", []string{"queue"}, nil)
-	periodicSeconds = prometheus.NewDesc("makola_periodic_seconds", "For how long periodic work has been running on this node, or due; 0 before its time.", []string{"work"}, nil)
+	queueOldest     = prometheus.NewDesc("makola_queue_oldest_seconds", "Time for which the earliest unfinished job has been due, on all nodes. For the queue payment it is the age of the oldest open payment.", []string{"queue"}, nil)
+	jobsOverdue     = prometheus.NewDesc("makola_jobs_overdue_seconds", "Longest time for which a due job has waited to begin on this node.", []string{"queue"}, nil)
+	periodicSeconds = prometheus.NewDesc("makola_periodic_seconds", "Time for which periodic work has been running or due on this node; 0 if it is not due.", []string{"work"}, nil)
 	recoveryPhase   = prometheus.NewDesc("makola_recovery", "Whether a recovery is in progress: 0 no, 1 closed, 2 open.", nil, nil)
-	recoverySeconds = prometheus.NewDesc("makola_recovery_seconds", "For how long a recovery has lasted; 0 when none lasts.", nil, nil)
-	backupLast      = prometheus.NewDesc("makola_backup_last_timestamp_seconds", "When the last backup that is remembered was made, in seconds since 1970; 0 when there is none.", nil, nil)
+	recoverySeconds = prometheus.NewDesc("makola_recovery_seconds", "Time since the recovery began; 0 without a recovery.", nil, nil)
+	backupLast      = prometheus.NewDesc("makola_backup_last_timestamp_seconds", "Time of the last recorded backup, in seconds since 1970; 0 if there is none.", nil, nil)
 	smsStrays       = prometheus.NewDesc("makola_sms_receipts_unmatched", "Receipts of the last day that match no message, 10,000 at most.", nil, nil)
-	otpTapsClosed   = prometheus.NewDesc("makola_otp_taps_closed", "Ranges of numbers that are closed to a customer's one-time passwords now.", nil, nil)
-	auditUnlinked   = prometheus.NewDesc("makola_audit_unlinked_seconds", "How old the oldest entry of the audit log is that is not in its chain; 0 when all are.", nil, nil)
+	otpTapsClosed   = prometheus.NewDesc("makola_otp_taps_closed", "Ranges of numbers that are now closed to an account's one-time passwords.", nil, nil)
+	auditUnlinked   = prometheus.NewDesc("makola_audit_unlinked_seconds", "Age of the oldest audit entry that is not in the chain; 0 if all are in it.", nil, nil)
 	auditHead       = prometheus.NewDesc("makola_audit_head", "Number of the last link of the audit chain, which only grows.", nil, nil)
-	brokeGlass      = prometheus.NewDesc("makola_break_glass", "Entries of the last 24 hours in the audit log of commands that were given with --break-glass.", nil, nil)
+	brokeGlass      = prometheus.NewDesc("makola_break_glass", "Audit entries of the last 24 hours about commands with --break-glass.", nil, nil)
 	requestsWaiting = prometheus.NewDesc("makola_acts_waiting", "Change requests that wait for a second person.", nil, nil)
-	noticesWaiting  = prometheus.NewDesc("makola_notices_waiting_seconds", "How old the oldest notice is that its channel has not delivered; 0 when there is none.", []string{"channel"}, nil)
+	noticesWaiting  = prometheus.NewDesc("makola_notices_waiting_seconds", "Age of the oldest notice that its channel has not delivered; 0 if there is none.", []string{"channel"}, nil)
 	noticesFailed   = prometheus.NewDesc("makola_notices_failed", "Notices of the last 24 hours that were given up, or that the other side refused for good.", []string{"channel"}, nil)
 	databaseBytes   = prometheus.NewDesc("makola_db_bytes", "Size of the database, its indexes and free pages included; of SQLite without its write-ahead log.", nil, nil)
 	figuresBehind   = prometheus.NewDesc("makola_figures_behind_seconds", "How far the figures of pages are behind the payments. Missing while they are counted for the first time, or again.", nil, nil)

@@ -92,7 +92,7 @@ func (s Sealed) Check(ctx context.Context) error {
 	for _, k := range keys {
 		if !k.InRing && k.Total() > 0 {
 			return problem.New(problem.Invalid, "master_key_missing", fmt.Sprintf(
-				"The ring of master keys lacks key %s, under which %d webhook secrets, %d second factors, %d secrets of acts, %d keys of the audit chain and %d texts of notices are sealed: put it back behind the others in %s or %s, and remove it when makola keys status counts 0 for it",
+				"The ring of master keys lacks key %s. It sealed %d webhook secrets, %d second factors, %d secrets of change requests, %d keys of the audit chain and %d texts of notices. Put it back after the other keys in %s or %s, and remove it when makola keys status counts 0 for it",
 				k.Name, k.Webhooks, k.Factors, k.RequestSecrets, k.AuditKeys, k.Notices, config.EnvMasterKeyFile, config.EnvMasterKey))
 		}
 	}

@@ -42,8 +42,8 @@ func TestRing_missingKeyStopsTheStart(t *testing.T) {
 		t.Error("a repeated request would be paid twice under the new key")
 	}
 	for want, s := range map[string]config.Secret{
-		"lacks key " + ring(old).Active() + ", under which": ring(fresh).WithReference(ring(old)),
-		"not the one this database was made with":           ring(fresh),
+		"lacks key " + ring(old).Active() + ". It sealed": ring(fresh).WithReference(ring(old)),
+		"not the one this database was made with":         ring(fresh),
 	} {
 		if _, err := start(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("it starts: %v; want %q", err, want)

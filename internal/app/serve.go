@@ -290,7 +290,7 @@ func (a *App) refused(s recovery.State, stopped bool) (list []string) {
 		list = append(list, "the clock of this machine is wrong: money is refused")
 	}
 	if s.Closed() {
-		list = append(list, "a recovery is closed: customers get 503, except those whom an operator has allowed")
+		list = append(list, "a recovery is closed: customers get 503, except those that an operator has allowed")
 	}
 	switch {
 	case a.db.Full():
