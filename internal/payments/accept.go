@@ -208,7 +208,7 @@ type request struct {
 	awaitsSubmission bool
 	// requester is who requests a payout that may need approval.
 	requester *Requester
-	// claimed is set for an operator's claim. It is adopted if a provider has it, and never sent.
+	// claimed is set for an operator's claim. The payment is adopted if a provider has it, and is never sent.
 	claimed bool
 	// maybeSent is set in a recovery if the only rail may have the payment already. That rail refuses a second
 	// submission.

@@ -55,7 +55,7 @@ func (p *Payments) Approve(ctx context.Context, id string, also func(*db.Tx, boo
 // changed returns an error if the payment was changed by another process after it was read.
 func changed(done book.Settled, err error) error {
 	if err == nil && !done.Changed {
-		err = problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile and is now "+done.Payment.PublicStatus()+". Reload it")
+		err = problem.New(problem.InProgress, "payment_changed", "The payment has changed and is now "+done.Payment.PublicStatus()+". Reload it")
 	}
 	return err
 }

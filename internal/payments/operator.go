@@ -237,7 +237,7 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 		return err
 	}
 	if posted, err := p.book.ContradictionPosted(ctx, pay); err != nil || !posted {
-		return cmp.Or(err, errNotUpheld("The reversal of the refunded collection posted nothing: nothing is to be put back"))
+		return cmp.Or(err, errNotUpheld("The reversal of the refunded collection posted nothing, so nothing can be restored"))
 	}
 	m, err := p.upheld(ctx, pay)
 	if err != nil {

@@ -31,13 +31,13 @@ var (
 	unknownCount = prometheus.NewDesc("makola_unknown_outcome",
 		"Open payments that need an operator, on all nodes.", []string{"provider", "mode"}, nil)
 	unknownOldest = prometheus.NewDesc("makola_unknown_outcome_oldest_seconds",
-		"Age of the oldest of them.", []string{"provider", "mode"}, nil)
+		"Age of the oldest of these payments.", []string{"provider", "mode"}, nil)
 	unknownCedis = prometheus.NewDesc("makola_unknown_outcome_ghs",
-		"Their amounts together, in cedis.", []string{"provider", "mode"}, nil)
+		"Sum of the amounts of these payments, in cedis.", []string{"provider", "mode"}, nil)
 	unansweredCount = prometheus.NewDesc("makola_payments_unanswered",
-		"Open payments of this node whose last question got no answer.", []string{"provider", "mode"}, nil)
+		"Open payments of this node whose last status query was not answered.", []string{"provider", "mode"}, nil)
 	floatCedis = prometheus.NewDesc("makola_provider_float_ghs",
-		"What we have in an account at a provider by our own books, in cedis; unassigned: in none of them.", []string{"provider", "account", "mode"}, nil)
+		"Our money in an account at a provider according to our books, in cedis; unassigned is money without an account there.", []string{"provider", "account", "mode"}, nil)
 )
 
 // Describe implements prometheus.Collector.

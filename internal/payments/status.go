@@ -11,8 +11,8 @@ import (
 const pollTime = 3 * time.Second
 
 // Status returns a collection or payout of a tenant. id is our id or the ProviderReference, else the client's
-// Reference, for which collections come first. Status queries the provider about a pending collection. It returns a
-// reported success only after the wallet is credited.
+// Reference; a collection is found before other payments. Status queries the provider about a pending collection.
+// It returns a reported success only after the wallet is credited.
 func (p *Payments) Status(ctx context.Context, tenantID, id string) (book.Payment, error) {
 	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindCollection, book.KindPayout)
 	switch {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The accounts that a provider may keep for us. The name of each tells its use.
+// The accounts that a provider may keep for us. The names show their use.
 const (
 	AccountCollection   = "collection"   // receives collections
 	AccountDisbursement = "disbursement" // pays payouts

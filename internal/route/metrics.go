@@ -19,11 +19,11 @@ func newMetrics() metrics {
 	labels := []string{"provider", "mode", "operation"}
 	return metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_provider_requests_total",
-			Help: "Requests to providers by what became of them."}, append(labels, "class")),
+			Help: "Requests to providers by outcome."}, append(labels, "class")),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_provider_request_seconds",
 			Help: "How long providers took to answer.", Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}}, labels),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "makola_provider_exchanges_dropped_total",
-			Help: "Exchanges that the log of exchanges could not take."}),
+			Help: "Exchanges that are missing in the log of exchanges because its queue was full."}),
 	}
 }
 

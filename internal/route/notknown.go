@@ -132,9 +132,9 @@ func (t *Table) askNotKnown(ctx context.Context, r provider.Rail, op Operation, 
 		k.State = NoAnswer
 		t.log.WarnContext(ctx, "failed to probe provider with unknown reference", append(about, "error", o.Message)...)
 	default:
-		set := "nothing: this is not the provider's own answer"
+		set := "nothing, because this is not the provider's own answer"
 		if setting != "" && strings.Contains(k.Answer, ":") {
-			set = setting + "=" + k.Answer + ", if the provider agrees that it means this and nothing else"
+			set = setting + "=" + k.Answer + ", if the provider confirms that the answer has only this meaning"
 		}
 		t.log.WarnContext(ctx, "provider response to unknown reference not recognized, its refused payments will wait for an operator",
 			append(about, "said", o.Message, "set", set)...)

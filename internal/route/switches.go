@@ -132,7 +132,7 @@ const sqlDropRoute = `DELETE FROM provider_routes WHERE tenant = $1 AND mode = $
 // whether there was such a route.
 func (t *Table) DropRoute(tx *db.Tx, tenant, mode string, op Operation, channel string) (bool, error) {
 	if tenant == Any && mode == Any && slices.ContainsFunc(defaultRoutes(), func(r Route) bool { return r.Operation == op && r.Channel == channel }) {
-		return false, problem.Field("tenant", "must be a tenant's id: everybody's route of this operation and channel can be changed, not removed")
+		return false, problem.Field("tenant", "must be an account's id: the general route of this operation and channel can be changed, but not removed")
 	}
 	t.forget(tx)
 	n, err := tx.Exec(sqlDropRoute, tenant, mode, string(op), channel)

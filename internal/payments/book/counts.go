@@ -15,7 +15,7 @@ func newCounts(account func(Payment) string) counts {
 	return counts{
 		account: account,
 		payments: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payments_total",
-			Help: "Payments by the status that they came to; pending when they were accepted. provider is the one that had the payment then."}, append(labels, "status")),
+			Help: "Payments by each status that they reached, with pending for acceptance. provider is the provider at that time."}, append(labels, "status")),
 		cedis: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_amount_ghs_total",
 			Help: "Amounts of the payments that succeeded, in cedis."}, append(labels, "account", "mode")),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_payment_settle_seconds",

@@ -50,7 +50,7 @@ func (rd *Reader) StuckPage(ctx context.Context, f StuckFilter) ([]Payment, erro
 	after, id, _ := strings.Cut(f.After, ".")
 	at, err := strconv.ParseInt(cmp.Or(after, "0"), 10, 64)
 	if err != nil {
-		return nil, problem.Field("after", "must be as a link of the list has it")
+		return nil, problem.Field("after", "must be a value from a link of the list")
 	}
 	return rd.list(ctx, stuckPage, f.Owner, asNumber(f.Ownerless), at, id, f.Limit)
 }

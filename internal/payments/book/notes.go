@@ -157,7 +157,7 @@ func (bk *Book) AddNote(ctx context.Context, n Note, also func(*db.Tx) error) er
 			return err
 		}
 		if count >= maxNotes {
-			return problem.Field("note", fmt.Sprintf("is one too many: a payment has at most %d", maxNotes))
+			return problem.Field("note", fmt.Sprintf("exceeds the limit: a payment has at most %d", maxNotes))
 		}
 		added, err := tx.Exec(insertNote, n.Payment, n.ID, n.Author, n.AuthorName, n.At, n.Text)
 		if err != nil || added == 0 {

@@ -19,7 +19,8 @@ payments.sending_at, payments.class, payments.escalated_at, payments.turned_at, 
 payments.refused_at, payments.last_word, payments.held_until, payments.waited_for, payments.batch,
 payments.refund_of, payments.refund_way, payments.refunded`
 
-// scanPayment reads the values before, and then a payment from the columns of paymentColumns.
+// scanPayment reads a payment from the columns of paymentColumns. It reads the columns in front of them into
+// the values in before.
 func scanPayment(r *db.Row, before ...any) (Payment, error) {
 	var p Payment
 	var key *string

@@ -152,7 +152,7 @@ var Transitions = []Transition{
 		{LegContradicted, PlaceWallet, PlaceFloat, SumCovered}, {LegContradictedRest, PlaceReceivable, PlaceFloat, SumRest},
 		{LegContradictedFee, PlaceFees, PlaceFloat, SumCharges}}, Note: "alarm; the tenant's payouts are stopped"},
 	{Event: EventDisputed, Kinds: []Kind{KindCollection}, From: StatusSuccess, To: []Status{StatusSuccess},
-		Note: "in the place of reversed where refunds are open or done, unless the rail's own refunds are the whole; alarm; an operator decides"},
+		Note: "instead of reversed, if refunds are open or successful, unless the rail itself refunded the whole amount; alarm; an operator decides"},
 	{Event: EventOpposite, Kinds: sent, From: StatusSuccess, To: []Status{StatusSuccess}, Note: "alarm; stored for the operator who decides"},
 	{Event: EventOpposite, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusFailed, To: []Status{StatusFailed},
 		Note: "alarm; stored for the operator who decides"},

@@ -245,7 +245,7 @@ func (a *Adapter) Active(ctx context.Context, m msisdn.MSISDN) (bool, provider.O
 	if o, ok := provider.StatusUnanswered(ans); ok {
 		return false, o
 	}
-	return false, provider.Unreadable(ans, "MTN does not say whether the wallet is active")
+	return false, provider.Unreadable(ans, "MTN does not report whether the wallet is active")
 }
 
 // Float reads the balances of our accounts at MTN. Each product has its own account.

@@ -235,7 +235,7 @@ func (s *session) send(p pdu) {
 	}
 	s.mu.Unlock()
 	if full {
-		s.end(errors.New("smpp: the peer does not read what it is answered"))
+		s.end(errors.New("smpp: the peer does not read our responses"))
 		return
 	}
 	s.wake()
@@ -396,7 +396,7 @@ func (s *session) keepAlive(ctx context.Context) {
 			s.finish(sub, provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Message: "no answer to the submit"})
 		}
 		if silent {
-			s.end(errors.New("smpp: the peer is silent"))
+			s.end(errors.New("smpp: the peer does not respond to enquire_link"))
 			return
 		}
 		if ask {
