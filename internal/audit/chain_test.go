@@ -131,7 +131,7 @@ func TestVerify_findsEveryAlteration(t *testing.T) {
 		"two exchanged": {[]string{"UPDATE audit_chain SET number = 1000 WHERE number = 3", "UPDATE audit_chain SET number = 3 WHERE number = 4",
 			"UPDATE audit_chain SET number = 4 WHERE number = 1000"}, 3, "changed"},
 		"the first removed":     {[]string{"DELETE FROM audit_chain WHERE number = 1"}, 3, "missing"},
-		"put in as linked":      {[]string{"INSERT INTO audit_log (tenant, id, at, actor, action, subject, reason, details, linked) VALUES ('', 'x', 5, 'a', 'b', '', '', '{}', 1)"}, 1, "does not have it"},
+		"put in as linked":      {[]string{"INSERT INTO audit_log (tenant, id, at, actor, action, subject, reason, details, linked) VALUES ('', 'x', 5, 'a', 'b', '', '', '{}', 1)"}, 1, "does not contain it"},
 		"said to be not linked": {[]string{"UPDATE audit_log SET linked = 0" + third}, 1, "not linked"},
 		"put in with a link": {[]string{"INSERT INTO audit_log (tenant, id, at, actor, action, subject, reason, details, linked) VALUES ('', 'x', 5, 'a', 'b', '', '', '{}', 1)",
 			"INSERT INTO audit_chain (number, tenant, entry, linked_at, hash) VALUES (8, '', 'x', 5, '" + strings.Repeat("0", 64) + "')"}, 1, "changed"},

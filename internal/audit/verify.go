@@ -135,7 +135,7 @@ func (w *walk) begin(l *Log, tx *db.Tx) (err error) {
 	if fenced, err := tx.One(selectFence, []any{int64(fence)}, &one); err != nil || fenced {
 		return err
 	}
-	w.fault(Fault{Kind: Removed, What: "the row that keeps programs without the key from linking was removed"})
+	w.fault(Fault{Kind: Removed, What: "the row that prevents links without the key was removed"})
 	return nil
 }
 
@@ -188,13 +188,13 @@ func (w *walk) follow(r *db.Row) error {
 		fault(Changed, "the entry, its link or its place in the chain was changed")
 	}
 	if there && !marked {
-		fault(Changed, "the entry says that it is not linked")
+		fault(Changed, "the entry is marked as not linked")
 	}
 	if w.key != nil && c.number == w.key.Last.Number && c.hash != w.key.Last.Hash {
-		fault(Relinked, "the links before the first one with a key were made anew")
+		fault(Relinked, "the links before the first keyed link were replaced")
 	}
 	if c.number == w.kept.Number && c.hash != w.kept.Hash {
-		fault(Relinked, "the link has another hash than the head that was kept: the chain was made anew")
+		fault(Relinked, "the link's hash differs from the kept head: the chain was replaced")
 	}
 	if w.locked && w.Keyed == 0 && c.content != "" {
 		w.Keyed = c.number
@@ -216,7 +216,7 @@ func (w *walk) judge(e Entry, c link, before Head, gap bool, fault func(Kind, st
 	switch {
 	case own && (placed || gap):
 		if e.Action == actionHeadLost {
-			fault(Truncated, "the sealed head was missing or changed when this was linked: what came before may be incomplete")
+			fault(Truncated, "the sealed head was missing or changed when this entry was linked: earlier entries may be missing")
 		}
 	case own:
 		fault(Reordered, "the link, its time or the link before it was moved or changed")
@@ -249,12 +249,12 @@ func (w *walk) end(tx *db.Tx) error {
 			if found, err := tx.One(selectContent, []any{f.content, f.Number}, &place); err != nil {
 				return err
 			} else if found {
-				f.Kind, f.What = Reordered, fmt.Sprintf("the entry is that of link %d", place)
+				f.Kind, f.What = Reordered, fmt.Sprintf("the entry belongs to link %d", place)
 			}
 		}
 	}
 	return tx.Query(selectOutside, []any{w.first}, func(r *db.Row) error {
-		f := Fault{Kind: Inserted, What: "the entry says that it is linked, and the chain does not have it"}
+		f := Fault{Kind: Inserted, What: "the entry is marked as linked, but the chain does not contain it"}
 		var marked bool
 		if err := r.Scan(&f.Tenant, &f.Entry, &marked); err != nil {
 			return err
@@ -280,9 +280,9 @@ func (w *walk) sealed(tx *db.Tx) error {
 	case head.Number < w.Head.Number && w.forged >= 0:
 		w.Faults[w.forged].Kind = Inserted
 	case head.Number < w.Head.Number:
-		w.fault(Fault{Kind: Inserted, Number: w.Head.Number, What: fmt.Sprintf("links after %d, the sealed head, were put in", head.Number)})
+		w.fault(Fault{Kind: Inserted, Number: w.Head.Number, What: fmt.Sprintf("links after %d, the sealed head, were inserted", head.Number)})
 	case head.Hash != w.Head.Hash && w.forged < 0:
-		w.fault(Fault{Kind: Relinked, Number: head.Number, What: "the last link has another hash than the sealed head"})
+		w.fault(Fault{Kind: Relinked, Number: head.Number, What: "the last link's hash differs from the sealed head"})
 	}
 	return nil
 }

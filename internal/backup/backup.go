@@ -57,7 +57,7 @@ func Find(file string) (Backup, error) {
 	text, err := os.ReadFile(path + manifestSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Backup{}, problem.New(problem.NotFound, "no_backup",
-			fmt.Sprintf("There is no backup %s: a backup is the dump with its manifest, %s, beside it", path, filepath.Base(path)+manifestSuffix))
+			fmt.Sprintf("There is no backup %s: a backup is a dump with its manifest, %s, in the same folder", path, filepath.Base(path)+manifestSuffix))
 	}
 	if err != nil {
 		return Backup{}, problem.Wrap(err, problem.Unavailable, "backup_unreadable", "The backup's manifest cannot be read")
@@ -67,17 +67,17 @@ func Find(file string) (Backup, error) {
 		return Backup{}, damaged("its manifest cannot be read: %v", err)
 	}
 	if m.File != filepath.Base(path) {
-		return Backup{}, damaged("its manifest is that of %s", m.File)
+		return Backup{}, damaged("its manifest belongs to %s", m.File)
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Backup{}, damaged("its manifest is there, %s is not", path)
+		return Backup{}, damaged("the manifest exists, but %s does not", path)
 	}
 	if err != nil {
 		return Backup{}, problem.Wrap(err, problem.Unavailable, "backup_unreadable", "The backup cannot be read")
 	}
 	if info.Size() != m.Bytes {
-		return Backup{}, damaged("%s has %d bytes, its manifest says %d", path, info.Size(), m.Bytes)
+		return Backup{}, damaged("%s has %d bytes, but %d according to its manifest", path, info.Size(), m.Bytes)
 	}
 	return Backup{Manifest: m, Path: path}, nil
 }
@@ -168,7 +168,7 @@ func decrypt(from io.Reader, keys []age.Identity) (io.Reader, error) {
 	clear, err := age.Decrypt(from, keys...)
 	var stranger *age.NoIdentityMatchError
 	if errors.As(err, &stranger) {
-		return nil, problem.New(problem.Forbidden, "wrong_key", "The backup is encrypted for another key than those of --identity")
+		return nil, problem.New(problem.Forbidden, "wrong_key", "The backup is encrypted for a key that is not in --identity")
 	}
 	if err != nil {
 		return nil, damaged("it cannot be decrypted: %v", err)

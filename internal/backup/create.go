@@ -29,7 +29,7 @@ type CreateOptions struct {
 
 // errOlder is returned for a database of a release that had no backups.
 var errOlder error = problem.New(problem.Unavailable, "migrations_pending",
-	"The database is of a release that could not make backups: run makola migrate up")
+	"The database belongs to a release without backups: run makola migrate up")
 
 // creation is the state of a running backup.
 type creation struct {

@@ -58,7 +58,7 @@ type Balance struct {
 func parseManifest(text []byte) (m Manifest, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&m); err != nil {
-		return m, fmt.Errorf("it is not whole: %w", err)
+		return m, fmt.Errorf("it is incomplete: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return m, errors.New("something follows its end")
@@ -76,7 +76,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 	case m.Engine != db.SQLite.String() && m.Engine != db.Postgres.String():
 		err = fmt.Errorf("it names the engine %q", m.Engine)
 	case m.Encrypted && len(m.Sealed) == 0 || !m.Encrypted && m.Contents == nil:
-		err = errors.New("it does not say what the dump holds")
+		err = errors.New("it does not describe the contents of the dump")
 	}
 	return m, err
 }
@@ -146,7 +146,7 @@ func (c Contents) differences(restored Contents) []string {
 	rows["restores"]--
 	for _, table := range slices.Sorted(maps.Keys(c.Rows)) {
 		if n, there := rows[table]; !there || n != c.Rows[table] {
-			found = append(found, fmt.Sprintf("table %s: the manifest says %d rows, the database has %d", table, c.Rows[table], n))
+			found = append(found, fmt.Sprintf("table %s: %d rows in the manifest, %d in the database", table, c.Rows[table], n))
 		}
 		delete(rows, table)
 	}
@@ -154,7 +154,7 @@ func (c Contents) differences(restored Contents) []string {
 		found = append(found, fmt.Sprintf("table %s is not in the manifest", table))
 	}
 	if !slices.Equal(c.Balances, restored.Balances) {
-		found = append(found, "the balances of the ledger are not those of the manifest")
+		found = append(found, "the balances of the ledger differ from the manifest")
 	}
 	return found
 }

@@ -54,7 +54,7 @@ func (b Backup) Restore(ctx context.Context, target db.Options, o RestoreOptions
 	}
 	if b.Schema > known {
 		return problem.New(problem.Forbidden, "schema_newer",
-			fmt.Sprintf("The backup has schema %d and was made by makola %s; this program knows the schema up to %d: take that one or a later", b.Schema, b.Makola, known))
+			fmt.Sprintf("The backup has schema %d and was made by makola %s. This program supports schemas up to %d: use that version or a later one", b.Schema, b.Makola, known))
 	}
 	if r.holds, err = b.contents(o.Identities); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (r *restoration) whole(ctx context.Context) error {
 		return err
 	}
 	if sum != r.SHA256 || size != r.Bytes {
-		return damaged("the SHA-256 of %s is not that of its manifest", r.Path)
+		return damaged("the SHA-256 of %s differs from its manifest", r.Path)
 	}
 	return nil
 }
@@ -103,17 +103,17 @@ func (r *restoration) same(tx *db.Tx) error {
 	}
 	problems := r.holds.differences(found)
 	if schema != r.Schema {
-		problems = append(problems, fmt.Sprintf("the manifest says schema %d, the database has %d", r.Schema, schema))
+		problems = append(problems, fmt.Sprintf("the manifest has schema %d, the database has %d", r.Schema, schema))
 	}
 	if len(problems) > 0 {
-		return damaged("what was restored is not what its manifest says: %s", strings.Join(problems, "; "))
+		return damaged("the restored database differs from the manifest: %s", strings.Join(problems, "; "))
 	}
 	return nil
 }
 
 // inUse returns the error for a target that is not free.
 func inUse(format string, args ...any) error {
-	return problem.New(problem.InProgress, "target_in_use", fmt.Sprintf(format, args...)+". A backup is restored into a new, empty place only")
+	return problem.New(problem.InProgress, "target_in_use", fmt.Sprintf(format, args...)+". A backup can only be restored into a new, empty place")
 }
 
 // sqlite writes the database with its record to a temporary file, and renames the file when it is correct.
@@ -154,7 +154,7 @@ func (r *restoration) sqlite(ctx context.Context) (err error) {
 		return err
 	}
 	if left, _ := filepath.Glob(path + "-*"); len(left) > 0 {
-		return fmt.Errorf("backup: not everything is in the restored file: %v", left)
+		return fmt.Errorf("backup: the restored file is incomplete: %v", left)
 	}
 	return place(path, r.target.Path)
 }
@@ -168,7 +168,7 @@ func (r *restoration) marked(ctx context.Context, path string) (err error) {
 	defer func() { err = errors.Join(err, d.Close()) }()
 	mark := r.mark(r.Clock)
 	if err := d.Write(ctx, func(tx *db.Tx) error { mark.insert(tx); return nil }); err != nil {
-		return damaged("what was restored is no database of ours: %v", err)
+		return damaged("the restored database does not belong to Makola: %v", err)
 	}
 	return d.ReadWhole(ctx, r.same)
 }
@@ -212,7 +212,7 @@ func (r *restoration) free(tx *db.Tx) (version string, err error) {
 	}
 	if schema != r.Namespace {
 		return "", problem.New(problem.Forbidden, "other_namespace",
-			fmt.Sprintf("The backup's tables are in the schema %q, those of the database would be in %q: name it with ?search_path=%s in the URL, and make it", r.Namespace, schema, r.Namespace))
+			fmt.Sprintf("The backup's tables are in the schema %q, but the database uses %q: create the schema, and name it with ?search_path=%s in the URL", r.Namespace, schema, r.Namespace))
 	}
 	tables, err := tx.Tables()
 	if err != nil || len(tables) == 0 {

@@ -58,7 +58,7 @@ func (b Backup) scratch(ctx context.Context, o VerifyOptions) (target db.Options
 		target.URL, remove, err = postgres.Scratch(ctx, o.Server, b.Namespace)
 		if err != nil {
 			err = problem.Wrap(err, problem.Unavailable, "no_scratch",
-				"No temporary database could be made: name with --scratch the URL of a server and a role that may make databases (ALTER ROLE name CREATEDB)")
+				"No temporary database could be created: set --scratch to the URL of a server with a role that may create databases (ALTER ROLE name CREATEDB)")
 		}
 		return target, remove, err
 	}
@@ -68,7 +68,7 @@ func (b Backup) scratch(ctx context.Context, o VerifyOptions) (target db.Options
 	}
 	work, removeFolder, err := workshop(folder)
 	if err != nil {
-		return target, nil, problem.Wrap(err, problem.Unavailable, "no_scratch", "No temporary folder could be made: name a place for it with --scratch")
+		return target, nil, problem.Wrap(err, problem.Unavailable, "no_scratch", "No temporary folder could be created: name a folder with --scratch")
 	}
 	target.Path = filepath.Join(work, "restored", "makola.db")
 	return target, func(context.Context) error { return removeFolder() }, nil

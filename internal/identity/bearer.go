@@ -15,7 +15,7 @@ const (
 
 // errToken is returned for every unusable token.
 func errToken() error {
-	return problem.New(problem.Forbidden, "token_not_valid", "This personal token does not work: it is unknown, has ended or is older than 12 hours. Make another one on the page Your account of the console")
+	return problem.New(problem.Forbidden, "token_not_valid", "This personal token is not valid: it is unknown, has ended or is older than 12 hours. Create a new one in the console (Your account)")
 }
 
 // bearer reads the person of a valid token.
@@ -49,5 +49,5 @@ func (i *Identity) waited(from time.Time) error {
 	if !i.clock.Now().Before(from) {
 		return nil
 	}
-	return problem.New(problem.Forbidden, "factor_new", "Your second factor is new: personal tokens can be made and used from "+from.UTC().Format("2006-01-02 15:04 UTC"))
+	return problem.New(problem.Forbidden, "factor_new", "Your second factor is new. You can create and use personal tokens from "+from.UTC().Format("2006-01-02 15:04 UTC"))
 }

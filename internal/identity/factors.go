@@ -117,7 +117,7 @@ func (i *Identity) pending(ctx context.Context, v Visitor) (p pending, err error
 	return p, err
 }
 
-func errCode() error { return problem.Field("code", "is not the code that the app shows now") }
+func errCode() error { return problem.Field("code", "is not the current code of the app") }
 
 const (
 	confirmFactor = `UPDATE factors SET sealed = pending, pending = '', confirmed_at = $3, last_step = $4, first_at = CASE WHEN sealed = '' THEN $6 ELSE first_at END
@@ -139,7 +139,7 @@ func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code, current s
 		return nil, err
 	}
 	if p.sealed == "" {
-		return nil, problem.New(problem.Gone, "enrolment_over", "Start again: this code was shown too long ago, or in another browser")
+		return nil, problem.New(problem.Gone, "enrolment_over", "Start again: the set-up began too long ago, or in another browser")
 	}
 	t := try{}
 	if p.needsPassword {
@@ -268,7 +268,7 @@ func (i *Identity) StepUp(ctx context.Context, v Visitor, code string, from neti
 		return nil
 	})
 	if err != nil && problem.From(err).Code == codeAttempt {
-		return problem.Field("code", "was used before: wait for the next one")
+		return problem.Field("code", "was used before: wait for the next code")
 	}
 	return err
 }

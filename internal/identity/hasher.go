@@ -68,7 +68,7 @@ func (h hasher) enter(known bool) (in hasher, leave func(), err error) {
 	case line <- struct{}{}:
 		return h, func() { <-line }, nil
 	default:
-		return h, nil, problem.New(problem.Unavailable, "too_busy", "Too many people sign in at this moment. Try again in a few seconds.")
+		return h, nil, problem.New(problem.Unavailable, "too_busy", "Too many people are signing in. Try again in a few seconds.")
 	}
 }
 

@@ -102,7 +102,7 @@ func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Member
 	switch {
 	case password && operator:
 	case password && len(memberships) > 0:
-		return Person{}, false, problem.New(problem.InProgress, "account_elsewhere", p.Email+" already signs in at a customer's account. Reset this person first: they then choose a new password by the link")
+		return Person{}, false, problem.New(problem.InProgress, "account_elsewhere", p.Email+" already has a role at a customer's account. Reset this person first, so that they choose a new password with the link")
 	default:
 		i.reset(tx, by, p, now)
 	}
@@ -157,7 +157,7 @@ func (i *Identity) keepOwner(tx *db.Tx, without Person) error {
 		return err
 	})
 	if err == nil && own && others == 0 {
-		err = problem.New(problem.Forbidden, "last_owner", without.Email+" is the last owner of the installation: make another one first")
+		err = problem.New(problem.Forbidden, "last_owner", without.Email+" is the last owner of the installation: add another owner first")
 	}
 	return err
 }

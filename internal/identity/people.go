@@ -72,7 +72,7 @@ func checkPerson(email, name string, memberships []Membership) (string, error) {
 		bad.Add("email", "must be an e-mail address")
 	}
 	if name == "" || utf8.RuneCountInString(name) > 120 || !plain(name) || strings.TrimSpace(name) != name {
-		bad.Add("name", "must have 1 to 120 characters and no space around them")
+		bad.Add("name", "must have 1 to 120 characters and no space at its beginning or end")
 	}
 	for _, m := range memberships {
 		if !m.Role.ExistsAt(roles.SiteOf(m.Tenant)) {
@@ -87,10 +87,10 @@ func checkPerson(email, name string, memberships []Membership) (string, error) {
 func checkNew(email, name string) error {
 	var bad problem.Fields
 	if strings.ContainsFunc(email, func(r rune) bool { return r > unicode.MaxASCII }) {
-		bad.Add("email", "must have ASCII characters alone, because other letters look like them: write the domain in its xn-- form")
+		bad.Add("email", "must have only ASCII characters, because other letters look like them: write the domain in its xn-- form")
 	}
 	if !usertext.Honest(name) {
-		bad.Add("name", "must have no invisible characters, and letters of one alphabet in a word: type it instead of pasting it")
+		bad.Add("name", "must have no invisible characters, and only letters of one alphabet in each word: type it instead of pasting it")
 	}
 	return bad.Err()
 }

@@ -61,7 +61,7 @@ func (i *Identity) NewPersonalToken(ctx context.Context, v Visitor, name string,
 			return err
 		}
 		if there >= MostTokens {
-			return problem.Field("name", fmt.Sprintf("is one too many: you have %d tokens. End one first.", there))
+			return problem.Field("name", fmt.Sprintf("exceeds the limit: you have %d tokens. End one first.", there))
 		}
 		t = PersonalToken{ID: id, Name: name, CreatedAt: now, ExpiresAt: now.Add(TokenLasts)}
 		tx.Defer(insertToken, 1, hashToken(text), t.ID, v.Person.ID, t.Name, t.CreatedAt, t.ExpiresAt)

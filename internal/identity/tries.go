@@ -139,7 +139,7 @@ func (t try) next(tx *db.Tx, query string, now time.Time) (map[string]time.Time,
 }
 
 func errTries(wait time.Duration) error {
-	e := problem.New(problem.RateLimited, "too_many_tries", "There were too many tries. Wait a moment, and try again.")
+	e := problem.New(problem.RateLimited, "too_many_tries", "Too many tries. Wait a moment and try again.")
 	e.RetryAfter = max(wait, time.Second)
 	return e
 }

@@ -99,7 +99,7 @@ func (i *Identity) Take(tx *db.Tx, l Limit, person, key string, entry audit.Entr
 		return false, err
 	}
 	beyond := func() error {
-		e := problem.New(problem.RateLimited, "too_many_of_a_person", fmt.Sprintf("You may do this with at most %d %s an hour. Wait, and try again.", l.Most, l.Of))
+		e := problem.New(problem.RateLimited, "too_many_of_a_person", fmt.Sprintf("You can do this for at most %d %s an hour. Wait and try again.", l.Most, l.Of))
 		e.RetryAfter = oldest.Add(limitedFor).Sub(now)
 		return e
 	}

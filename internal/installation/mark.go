@@ -94,7 +94,8 @@ func (s *Store) CheckMark(ctx context.Context, pending []db.Migration) error {
 	return refuseMarked(stored)
 }
 
-// MakesMark reports whether a migration creates the table of the mark. A database before it has no mark.
+// MakesMark reports whether a migration creates the table of the mark. A database before this migration has
+// no mark.
 func MakesMark(m db.Migration) bool {
 	const first = 2
 	return m.Number == first
@@ -107,7 +108,7 @@ func refuseMarked(stored string) error {
 		return nil
 	case Claiming, Moving:
 		return problem.New(problem.Forbidden, "installation_moved", fmt.Sprintf("This installation moved, or is moving, to another database (move %s): start servers there. "+
-			"makola migrate copy --to URL goes on with a move that broke off, and says whether it is done", m.Token))
+			"makola migrate copy --to URL continues an interrupted move, and reports whether it is complete", m.Token))
 	case Copying:
 		return problem.New(problem.Forbidden, "installation_copying", fmt.Sprintf("An installation is being copied into this database (move %s), and the copy is incomplete: continue with makola migrate copy", m.Token))
 	default:

@@ -295,7 +295,7 @@ func (w *Watch) judge(tx *db.Tx, was, now standing, tokens []string, rows []row)
 		if !used || err != nil {
 			return finding{}, err
 		}
-		return finding{cause: "the database is older than the file makola.place beside it"}, nil
+		return finding{cause: "the database is older than the file makola.place in the same folder"}, nil
 	}
 	if now.restored != "" && now.restored != was.restored {
 		return finding{cause: "the database was restored from a backup", since: w.o.Restored.MadeAt}, nil
@@ -304,7 +304,7 @@ func (w *Watch) judge(tx *db.Tx, was, now standing, tokens []string, rows []row)
 		return finding{cause: "the database is a copy at another place"}, nil
 	}
 	if tokens != nil && was.token != "" && !slices.Contains(tokens, was.token) {
-		return finding{cause: "the database is not the one that the file makola.place beside it was written for"}, nil
+		return finding{cause: "the file makola.place in the same folder belongs to another database"}, nil
 	}
 	promoted := differ(was.timeline, now.timeline)
 	missing, err := w.missing(tx, was, rows)
@@ -313,7 +313,7 @@ func (w *Watch) judge(tx *db.Tx, was, now standing, tokens []string, rows []row)
 	}
 	switch {
 	case missing != nil:
-		return finding{cause: fmt.Sprintf("a %s that was committed is not there: %s", missing.Kind, missing.ID), opens: promoted}, nil
+		return finding{cause: fmt.Sprintf("a committed %s is missing: %s", missing.Kind, missing.ID), opens: promoted}, nil
 	case promoted && !w.o.Synchronous:
 		return finding{cause: "a standby was promoted", opens: true}, nil
 	}

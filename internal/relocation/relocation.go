@@ -108,7 +108,7 @@ func markOf(ctx context.Context, d *db.DB) (mark installation.Mark, err error) {
 // stopped returns an error that explains a failed guard: another process has replaced the mark.
 func stopped(err error) error {
 	if errors.Is(err, db.ErrGuard) {
-		return problem.Wrap(err, problem.InProgress, "move_stopped", "The target is not marked for this move any more: another run has ended it, abandoned it or taken the target")
+		return problem.Wrap(err, problem.InProgress, "move_stopped", "The target is no longer marked for this move: another run has completed or abandoned the move, or uses the target")
 	}
 	return err
 }
@@ -285,7 +285,7 @@ func (m Move) compare(ctx context.Context, tables []string) (rows int64, err err
 		}
 		if source != target {
 			return rows, problem.New(problem.Internal, "copy_differs", fmt.Sprintf(
-				"The table %s has %d rows in the source and %d in the target, and they are not the same: something else wrote to one of them. Abandon the move and begin again with an empty database", table, source.rows, target.rows))
+				"The table %s differs: %d rows in the source and %d in the target. Another program wrote to one of them. Abandon the move and begin again with an empty database", table, source.rows, target.rows))
 		}
 		rows += source.rows
 	}
@@ -299,7 +299,7 @@ func (m Move) check(ctx context.Context) error {
 		return err
 	}
 	if len(found) > 0 {
-		return problem.New(problem.Internal, "copy_wrong", "The checks of the copied books fail, as they would on the source: "+found[0])
+		return problem.New(problem.Internal, "copy_wrong", "The checks of the copied books fail, and would also fail on the source: "+found[0])
 	}
 	return nil
 }
@@ -332,7 +332,7 @@ func (m Move) switched(ctx context.Context, token string) (done bool, err error)
 			return err
 		}
 		if mark.State != installation.Copying || mark.Token != token {
-			return problem.New(problem.Invalid, "other_target", fmt.Sprintf("The source is being moved (move %s), and this is not the database that it moves to, or the move was abandoned there", token))
+			return problem.New(problem.Invalid, "other_target", fmt.Sprintf("The source is being moved (move %s), but this is not the target of the move, or the move was abandoned there", token))
 		}
 		return nil
 	})

@@ -83,7 +83,7 @@ type Log struct {
 func New(d *db.DB, c *clock.Clock, log *slog.Logger) *Log {
 	return &Log{db: d, clock: c, log: log, queue: make(chan Request, queued), flush: make(chan chan struct{}), stop: make(chan struct{}), shares: map[string]int{},
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_request_log_dropped_total",
-			Help: "Refused and failed requests that the log of requests left out: the share of their tenant was used up, they had no key, the queue was full, or the database did not take them."}, []string{"reason"})}
+			Help: "Refused and failed requests that are not in the log of requests, by reason: the limit of their account, no key, a full queue, or an error of the database."}, []string{"reason"})}
 }
 
 // Collectors gives the metrics for a registry.

@@ -248,7 +248,7 @@ func (f Form) missing(c *columns, field Field) error {
 	if c.heading == nil {
 		return refuse("has no column for " + field.Name + ": without a heading the columns are " + f.names())
 	}
-	return refuse(fmt.Sprintf("has no column for %s; its headings are %s. Rename one, or say which one it is", field.Name, quoted(c.heading)))
+	return refuse(fmt.Sprintf("has no column for %s; its headings are %s. Rename a heading, or choose the column", field.Name, quoted(c.heading)))
 }
 
 func (f Form) names() string {

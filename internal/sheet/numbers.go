@@ -12,7 +12,7 @@ import (
 const mostDigits = 15
 
 const (
-	whyDigits   = "has a number of 16 digits or more, of which a spreadsheet keeps 15: format the column as text and type it again"
+	whyDigits   = "has a number of 16 digits or more, but a spreadsheet keeps only 15: format the column as text and type the number again"
 	whyExponent = "has a number such as 2.4E+11, whose digits are lost: format the column as text and type it again"
 )
 
@@ -71,7 +71,7 @@ const day = "2006-01-02T15:04:05"
 func (w *workbook) date(stored string) Cell {
 	days, err := strconv.ParseFloat(stored, 64)
 	if err != nil || math.IsNaN(days) || days < 0 || days > 2_958_466 {
-		return Cell{stored, Date, "has a date that no calendar has"}
+		return Cell{stored, Date, "has a date that does not exist"}
 	}
 	first := time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
 	if w.from == 1900 {

@@ -100,7 +100,7 @@ var foreignKinds = []struct{ start, why string }{
 	{"\x1f\x8b", "is compressed: unpack it first"},
 	{"Rar!", "is compressed: unpack it first"},
 	{"7z\xbc\xaf", "is compressed: unpack it first"},
-	{"<", "is a web page or XML, whatever its name: open it in a spreadsheet program and save it as .xlsx"},
+	{"<", "is a web page or XML: open it in a spreadsheet program and save it as .xlsx"},
 	{"{\\rtf", "is a text document: save the table as XLSX or CSV"},
 }
 

@@ -105,7 +105,7 @@ func (w *workbook) mainPart() (string, error) {
 		}
 	}
 	if !slices.ContainsFunc(w.archive.File, func(f *zip.File) bool { return f.Name == "_rels/.rels" }) {
-		return "", refuse("is an archive and no workbook: unpack it, and give the table in it")
+		return "", refuse("is an archive and not a workbook: unpack it and use the table in it")
 	}
 	targets, err := w.relations("_rels/.rels", "")
 	if err != nil {

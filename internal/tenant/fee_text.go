@@ -126,7 +126,7 @@ func ParseRule(text string) (Rule, error) {
 		case key == "max" && p > 0:
 			r.Maximum = p
 		default:
-			return Rule{}, errors.New("after the price there is only min= and max=, and a maximum is above zero")
+			return Rule{}, errors.New("only min= and max= may follow the price, and a maximum must be above zero")
 		}
 	}
 	return r, nil
@@ -143,7 +143,7 @@ func (r *Rule) parsePrice(text string) (err error) {
 	}
 	number, ok := strings.CutSuffix(percent, "%")
 	if !ok {
-		return errors.New("has no % at its end")
+		return errors.New("must end with %")
 	}
 	points, err := money.Parse(number)
 	if err != nil {

@@ -272,7 +272,7 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 	for _, t := range all {
 		ids = append(ids, t.ID)
 	}
-	return Tenant{}, problem.Field("tenant", "must be an id: several accounts are called "+name+", such as "+strings.Join(ids, " and "))
+	return Tenant{}, problem.Field("tenant", "must be an id, because several accounts are called "+name+", such as "+strings.Join(ids, " and "))
 }
 
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
@@ -333,7 +333,7 @@ func checkName(name string) error {
 	if usertext.Honest(name) {
 		return nil
 	}
-	return problem.Field("name", "must have no invisible characters, and letters of one alphabet in a word: type it instead of pasting it")
+	return problem.Field("name", "must have no invisible characters, and only letters of one alphabet in each word: type it instead of pasting it")
 }
 
 // Check returns an error that names all invalid fields of a tenant.
@@ -343,7 +343,7 @@ func (t Tenant) Check() error {
 		f.Add("id", "must have 1 to 64 letters, digits and hyphens")
 	}
 	if strings.TrimSpace(t.Name) != t.Name || t.Name == "" || utf8.RuneCountInString(t.Name) > maxName || !utf8.ValidString(t.Name) {
-		f.Add("name", "must have 1 to 120 characters and no space around them")
+		f.Add("name", "must have 1 to 120 characters and no space at its beginning or end")
 	}
 	if t.Mode != Test && t.Mode != Live {
 		f.Add("mode", "must be test or live")

@@ -86,7 +86,7 @@ func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	case f.State == Failed:
 		sql, args = sqlListFailed, []any{before.EndedAt, f.Limit}
 	default:
-		return nil, problem.Field("tenant", "is needed, unless only failed webhooks are asked for")
+		return nil, problem.Field("tenant", "is required, except in a list of failed webhooks")
 	}
 	var list []Delivery
 	err := w.db.Read(db.Bulk(ctx, f.Tenant), func(tx *db.Tx) error {
@@ -160,7 +160,7 @@ func (e replayable) refusal() error {
 	if !e.erased {
 		return nil
 	}
-	return problem.New(problem.Gone, "webhook_erased", "The webhook "+e.id+" cannot be sent again: a person was erased from it, so its content changed")
+	return problem.New(problem.Gone, "webhook_erased", "The webhook "+e.id+" cannot be sent again: a person's data was erased from it, so its content changed")
 }
 
 func readReplayable(tx *db.Tx, sql string, args ...any) (list []replayable, err error) {

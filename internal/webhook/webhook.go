@@ -315,7 +315,7 @@ func bodyOf(e Event) ([]byte, error) {
 		return e.Body, nil
 	}
 	if e.Status != "success" && e.Status != "failed" {
-		return nil, fmt.Errorf("webhook: an event with the status %q cannot be told", e.Status)
+		return nil, fmt.Errorf("webhook: an event has the unknown status %q", e.Status)
 	}
 	five := fiveFields{
 		Amount: e.Amount.String(), Charges: e.Charges.String(), Status: e.Status,
@@ -327,7 +327,7 @@ func bodyOf(e Event) ([]byte, error) {
 	case Collection:
 		return json.Marshal(collectionFields{fiveFields: five, Phone: e.Phone})
 	}
-	return nil, fmt.Errorf("webhook: an event of the kind %q cannot be told", e.Kind)
+	return nil, fmt.Errorf("webhook: an event has the unknown kind %q", e.Kind)
 }
 
 // payload is the content of an event's job, version 1.

@@ -68,6 +68,6 @@ func startupRefused(err error) error {
 	if !errors.As(err, &pg) || !strings.Contains(pg.Message, "startup parameter") {
 		return nil
 	}
-	return fmt.Errorf("db: the pooler before PostgreSQL refuses settings (%s). Set ignore_startup_parameters = %s in PgBouncer, and start again: what is missing then is told by name",
+	return fmt.Errorf("db: the pooler before PostgreSQL refuses settings (%s). Set ignore_startup_parameters = %s in PgBouncer, and start again. The next start names the remaining settings",
 		pg.Message, strings.Join(slices.Sorted(maps.Keys(settings)), ","))
 }

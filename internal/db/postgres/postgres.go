@@ -168,7 +168,7 @@ func Open(ctx context.Context, url string, maxConns int) (*DB, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil || !ofPostgres(url) {
 		// The driver's error is not used, because it may contain the URL with its password.
-		return nil, unfitURL("it must be one such as postgres://user:password@host:port/name")
+		return nil, unfitURL("it must have the form postgres://user:password@host:port/name")
 	}
 	switch config.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
