@@ -194,7 +194,7 @@ func (c *Checkup) callbacks(ctx context.Context, s *sheet, has bool) error {
 	}
 	switch {
 	case n.Refused > 0 && !n.VerifiedAt.After(n.RefusedAt):
-		s.add(Warn, subject, fact, "Compare the key that signs callbacks. If it is right, somebody forges them: create a new address or key.")
+		s.add(Warn, subject, fact, "Compare the key that signs callbacks. If the key is right, the callbacks are forged: create a new address or key.")
 	case n.Verified == 0:
 		s.add(Warn, subject, fact, "Make a payment or send a text. If none arrives, check that the provider reaches MAKOLA_PUBLIC_URL, and the address of makola providers callback in its dashboard.")
 	default:
@@ -211,9 +211,9 @@ func (s *sheet) statuses(known []route.NotKnown) {
 		case route.Understood:
 			s.add(OK, subject, "an unknown reference is answered as documented", "")
 		case route.NoAnswer:
-			s.add(Warn, subject, strings.TrimSpace("no response "+k.Answer), "Test again later. Until it answers, the outcome of payments is not known.")
+			s.add(Warn, subject, strings.TrimSpace("no response "+k.Answer), "Test again later. Until the provider answers, outcomes of payments stay unknown.")
 		default:
-			s.add(Warn, subject, "the response to an unknown reference is not understood: "+k.Answer, "Ask the provider what it means, and set it as docs/providers.md describes. Until then refused payments wait for an operator.")
+			s.add(Warn, subject, "the response to an unknown reference is not understood: "+k.Answer, "Ask the provider for the meaning of this response, and configure it as docs/providers.md describes. Until then refused payments wait for an operator.")
 		}
 	}
 }
@@ -235,7 +235,7 @@ func (c *Checkup) floats(ctx context.Context, s *sheet, r provider.Rail, held []
 			s.add(Warn, subject, "the provider reports no balance; "+own, "Test again later, or read the balance in the provider's dashboard.")
 		case held[n].Amount != ours[account]:
 			s.add(Warn, subject, "the provider's balance is "+cedis(held[n].Amount)+"; "+own,
-				"Payments in progress explain a difference. Otherwise book what is missing with makola float add, or reconcile the provider's statement.")
+				"Payments in progress can explain a difference. Otherwise book the difference with makola float add, or reconcile the provider's statement.")
 		default:
 			s.add(OK, subject, "both balances are "+cedis(held[n].Amount), "")
 		}

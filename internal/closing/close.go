@@ -66,7 +66,7 @@ func (b *Books) Closable(f Figures) error {
 	case b.clock.Now().Before(f.Day.End().Add(Lag)):
 		return problem.Field("day", fmt.Sprintf("can be closed from %s on", f.Day.End().Add(Lag).Format("2 Jan 2006 15:04 UTC")))
 	case f.Last.Revision > 0 && f.Last.Day != f.Day-1:
-		return problem.Field("day", fmt.Sprintf("must be %s: days close in their order, and the last closed day is %s", f.Last.Day+1, f.Last.Day))
+		return problem.Field("day", fmt.Sprintf("must be %s: days are closed in order, and the last closed day is %s", f.Last.Day+1, f.Last.Day))
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func CheckReopen(last Closed, day Day) error {
 	case last.Revision == 0 || day > last.Day:
 		return problem.Field("day", "is not closed")
 	case day < last.Day:
-		return problem.Field("day", fmt.Sprintf("must be %s: the last closed day is opened first", last.Day))
+		return problem.Field("day", fmt.Sprintf("must be %s: only the last closed day can be reopened", last.Day))
 	}
 	return nil
 }

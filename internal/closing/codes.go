@@ -55,7 +55,7 @@ var (
 	codeText    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._/-]{0,39}$`)
 )
 
-// CheckCode refuses a code that no chart of accounts would have.
+// CheckCode refuses a code that cannot be a code of a chart of accounts.
 func CheckCode(c Code) error {
 	var bad problem.Fields
 	if !accountName.MatchString(string(c.Account)) || len(c.Account) > 120 {
@@ -84,7 +84,7 @@ func (b *Books) SetCode(tx *db.Tx, c Code, actor string) (before string, err err
 		return before, err
 	}
 	if before == "" && n >= mostCodes {
-		return before, problem.Field("account", "is one too many: use a class such as wallet:*")
+		return before, problem.Field("account", "exceeds the maximum number of codes: use a class such as wallet:*")
 	}
 	tx.Defer(setCode, 1, c.Account, c.Code, actor, b.clock.Now())
 	return before, nil

@@ -40,7 +40,7 @@ func New(d Deps) *Store {
 		d.Keep = defaultKeep
 	}
 	s := &Store{Deps: d, words: wordsOf(d.Words), texts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_sms_incoming_total",
-		Help: "Texts from handsets and their parts, by what became of them: stored, part, repeated, unassigned, dropped."}, []string{"outcome"})}
+		Help: "Texts from handsets and their parts, by outcome: stored, part, repeated, unassigned, dropped."}, []string{"outcome"})}
 	s.committer = groupcommit.New(groupcommit.Options{Systemic: func(err error) bool { return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous) }}, s.store)
 	if d.Jobs != nil {
 		d.Jobs.Register(jobs.Handler{Kind: answerKind, Workers: answerWorkers, Run: s.sendAnswer})

@@ -43,8 +43,8 @@ func (n Number) Text() string {
 	return n.Number + " " + n.Keyword
 }
 
-// Address is the one form of an address: a mobile number in international form, other digits without a plus sign, and
-// other texts without capitals.
+// Address returns the standard form of an address. A mobile number is in international form, other digits have no
+// plus sign, and other texts have no capitals.
 func Address(text string) string {
 	if m, err := msisdn.Parse(text); err == nil {
 		return m.International()

@@ -55,7 +55,7 @@ func creditIn(tx *db.Tx, sql, line string) (c Credit, err error) {
 		return c, err
 	}
 	if len(list) == 0 {
-		return c, problem.Field("line", "is no line of a statement")
+		return c, problem.Field("line", "is not a line of a statement")
 	}
 	c.Line = list[0]
 	source, err := ParseSource(c.Source)

@@ -140,7 +140,7 @@ func byReference(l Line, o ours, rule Rule, lag time.Duration, now time.Time) ve
 		return verdict{}
 	case l.Status == StatusFailed:
 		if o.Paid && o.Movement == "" {
-			v.differences = []Difference{{StateOff, o.Amount, -o.held(), "The provider's statement has the payment as failed, and it succeeded here."}}
+			v.differences = []Difference{{StateOff, o.Amount, -o.held(), "The payment failed according to the provider's statement, but succeeded here."}}
 		}
 		return v
 	}
@@ -155,7 +155,7 @@ func byReference(l Line, o ours, rule Rule, lag time.Duration, now time.Time) ve
 
 func paid(leg Leg, o ours) string {
 	if leg == LegReversal {
-		return "It was taken back twice."
+		return "It was reversed twice."
 	}
 	if o.In {
 		return "The payer may have paid twice."
@@ -171,14 +171,14 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 	case leg == LegReversal && o.Paid && magnitude(l.Amount) < o.Amount:
 		state = fmt.Sprintf("The provider took back %s of the payment, and it is successful here with %s.", cedis(magnitude(l.Amount)), cedis(o.Amount))
 	case leg == LegReversal && o.Paid:
-		state = "The provider took the payment back, and it is successful here."
+		state = "The provider reversed the payment, but it is successful here."
 	case leg == LegReversal || o.Reversal && !o.Paid:
 	case !o.Current:
 		state = "The provider paid an attempt that was given up for another provider. The payment may have been paid twice."
 	case o.Open && now.Sub(l.At) > lag:
-		state = "The provider's statement has the payment as paid, and its outcome is unknown here."
+		state = "The payment was made according to the provider's statement, but its outcome is unknown here."
 	case !o.Open && !o.Paid:
-		state = "The provider's statement has the payment as paid, and it failed here."
+		state = "The payment was made according to the provider's statement, but failed here."
 	}
 	booked := o.Paid && o.Current // otherwise a difference of state has all of the line
 	if off := l.Amount - o.signed(); off != 0 && leg == LegMovement {
@@ -261,10 +261,10 @@ func unknown(l Line, suggestion string) []Difference {
 
 // missing returns the exception of a payment that is absent from a statement without gaps.
 func missing(o ours) Difference {
-	reason, delta := "The payment succeeded here, and the provider's statement does not have it.", -o.held()
+	reason, delta := "The payment succeeded here, but is missing in the provider's statement.", -o.held()
 	if o.Open {
 		delta = 0
-		reason = "The outcome of the payment is unknown here, and the provider's statement does not have it: it was probably not paid."
+		reason = "The outcome of the payment is unknown here, and the payment is missing in the provider's statement. It was probably not paid."
 	}
 	return Difference{OursOnly, o.Amount, delta, reason}
 }

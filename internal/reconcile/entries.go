@@ -47,7 +47,7 @@ func (s *store) post(tx *db.Tx, list []ledger.Transfer, wallets ...ledger.Key) e
 		t.At = s.clock.Now()
 		if err := page.Add(t); err != nil {
 			if errors.Is(err, ledger.ErrInsufficient) {
-				err = problem.Wrap(err, problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet does not cover it")
+				err = problem.Wrap(err, problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet does not cover the amount")
 			}
 			return err
 		}

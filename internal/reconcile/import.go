@@ -233,7 +233,7 @@ func changed(old, l Line) bool {
 // checkDay refuses a line without a provider's id on a day that an earlier file already has.
 func (t *taking) checkDay(l Line, k known) error {
 	if !l.Day().Before(t.clock.Now().UTC().Truncate(24 * time.Hour)) {
-		return refused(l.Row, "", "is of a day that is not over. Its lines have no id: give whole days")
+		return refused(l.Row, "", "is of a day that is not over. Its lines have no id: import whole days")
 	}
 	if t.days[dayOf(l.At)]++; t.days[dayOf(l.At)] == 1 && len(t.days) > 3700 {
 		return problem.Field("file", "must be of at most ten years")

@@ -339,10 +339,10 @@ func (w *set) booked(l Line, old match) (v verdict) {
 	}
 	switch {
 	case !l.moves():
-		v.differences = []Difference{{StateOff, magnitude(used), -used, "The line does not count as paid any more, and its money is booked."}}
+		v.differences = []Difference{{StateOff, magnitude(used), -used, "The provider changed the line to unpaid, but its money is booked."}}
 	case l.Amount != used:
 		v.differences = []Difference{{AmountOff, magnitude(l.Amount - used), l.Amount - used,
-			fmt.Sprintf("The provider has changed the line to %s, and %s is booked for it.", cedis(l.Amount), cedis(used))}}
+			fmt.Sprintf("The provider changed the line to %s, but %s is booked for it.", cedis(l.Amount), cedis(used))}}
 	}
 	return v
 }

@@ -58,7 +58,7 @@ func CheckBank(b Bank) (Bank, error) {
 	b.Number = strings.ToUpper(strings.NewReplacer(" ", "", "-", "", ".", "").Replace(b.Number))
 	b.Bank = strings.Join(strings.Fields(b.Bank), " ")
 	if !bankName.MatchString(b.Name) {
-		bad.Add("name", "must have 2 to 30 characters: small letters, digits and dashes, a letter first")
+		bad.Add("name", "must have 2 to 30 characters: small letters, digits and dashes, and begin with a letter")
 	}
 	if b.Mode != tenant.Live && b.Mode != tenant.Test {
 		bad.Add("mode", "must be live or test")
@@ -179,14 +179,14 @@ func checkNewBank(tx *db.Tx, b Bank) error {
 		if taken != b.Name {
 			field = "number"
 		}
-		err = problem.Field(field, "is that of the bank account "+taken)
+		err = problem.Field(field, "belongs to the bank account "+taken)
 	}
 	var n int64
 	if err == nil {
 		_, err = tx.One(countBanks, nil, &n)
 	}
 	if err == nil && n >= MostBanks {
-		err = problem.Field("name", fmt.Sprintf("is one too many: an installation has at most %d bank accounts", MostBanks))
+		err = problem.Field("name", fmt.Sprintf("exceeds the limit: an installation has at most %d bank accounts", MostBanks))
 	}
 	return err
 }
@@ -241,7 +241,7 @@ func (t *Treasury) closable(tx *db.Tx, b Bank) error {
 		return err
 	}
 	if waits > 0 {
-		return problem.Field("name", "has money on its way: end the transfer first")
+		return problem.Field("name", "has money in transit: end the transfer first")
 	}
 	return nil
 }
@@ -320,5 +320,5 @@ func (t *Treasury) UseSlip(tx *db.Tx, s Slip) error {
 		return err
 	}
 	return problem.Wrap(db.ErrUnique, problem.Duplicate, "slip_taken",
-		fmt.Sprintf("Nothing was moved: the slip %s of %s paid for %s before, at %s", by.Number, by.Bank, by.Amount, by.At.UTC().Format(time.RFC3339)))
+		fmt.Sprintf("No money was moved: the slip %s of %s has already paid for %s, at %s", by.Number, by.Bank, by.Amount, by.At.UTC().Format(time.RFC3339)))
 }

@@ -306,7 +306,7 @@ func (t *Treasury) Move(ctx context.Context, m Movement, reason, actor string, a
 	case errors.As(err, &room):
 		return problem.Field("amount", room.Error())
 	case errors.Is(err, ledger.ErrInsufficient):
-		return problem.Wrap(err, problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet does not cover it")
+		return problem.Wrap(err, problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet does not cover the amount")
 	case err == nil:
 		t.log.Warn("operator moved money", "kind", first.Kind, "from", string(first.From), "to", string(first.To), "amount", money.Pesewas(first.Amount).String(), "actor", actor, "reason", reason)
 	}

@@ -68,8 +68,8 @@ type openPart struct {
 }
 
 // earlyReceiptsQuery returns the query that applies early receipts to the parts of a transaction by their ids. It
-// adds the applied receipts to used. It also adds repeated receipts. A repeated receipt that stayed could match
-// another message to the number, one whose response was lost.
+// adds the applied receipts to used. It also adds repeated receipts to used. Otherwise a repeated receipt could
+// later match another message to the same number whose response was lost.
 func earlyReceiptsQuery(byID map[string][]openPart, used *[]earlyReceipt) db.Query {
 	ids := make([]string, 0, len(byID))
 	for id := range byID {

@@ -20,9 +20,9 @@ func newMetrics() metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	return metrics{
-		messages: vec("makola_sms_messages_total", "Messages handed to operators, by what became of the submit.", "network", "status"),
-		segments: vec("makola_sms_segments_total", "Segments that operators took.", "network", "encoding"),
-		receipts: vec("makola_sms_receipts_total", "Receipts by what they said.", "network", "state"),
+		messages: vec("makola_sms_messages_total", "Messages submitted to operators, by the outcome of the submit.", "network", "status"),
+		segments: vec("makola_sms_segments_total", "Segments that operators accepted.", "network", "encoding"),
+		receipts: vec("makola_sms_receipts_total", "Receipts by reported state.", "network", "state"),
 		reports:  vec("makola_sms_receipt_matches_total", "Receipts by whether their message was known: matched, repeated, early.", "result"),
 	}
 }

@@ -18,7 +18,7 @@ func newMetrics() metrics {
 	}
 	return metrics{
 		sent:       vec("makola_otp_sent_total", "One-time passwords accepted, by number range. Ranges that are rarely confirmed are pumped.", "prefix"),
-		verified:   vec("makola_otp_verifications_total", "Codes told, by number range: right, wrong, closed (expired, used, void, unknown or out of tries).", "prefix", "result"),
+		verified:   vec("makola_otp_verifications_total", "Codes that were checked, by number range and result: right, wrong, closed (expired, used, void, unknown or no tries left).", "prefix", "result"),
 		tapsClosed: vec("makola_otp_taps_closed_total", "Times that this node closed a customer's range of numbers, because too few one-time passwords to it are verified.", "prefix"),
 	}
 }
