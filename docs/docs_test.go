@@ -279,10 +279,10 @@ func model(t *testing.T) *kong.Application {
 func printSettings(t *testing.T) string {
 	var out table
 	out.head("flag", "environment variable", "default", "meaning")
-	out.row("", code(config.EnvMasterKey), "", "The master keys, one a line or with spaces between: each at least 32 bytes in hexadecimal or base64; the active one first, the oldest last.")
-	out.row("", code(config.EnvMasterKeyFile), "", "Or a file with them.")
-	out.row("", code(config.EnvReferenceKey), "", "The first master key of the installation, once it has left the ring: references are made under it for ever.")
-	out.row("", code(config.EnvReferenceKeyFile), "", "Or a file with it.")
+	out.row("", code(config.EnvMasterKey), "", "The master keys, separated by line breaks or spaces. Each has at least 32 bytes in hexadecimal or base64. The active key is first, the oldest last.")
+	out.row("", code(config.EnvMasterKeyFile), "", "File with the master keys, instead of MAKOLA_MASTER_KEY.")
+	out.row("", code(config.EnvReferenceKey), "", "The first master key of the installation, if it is no longer in the ring. Provider references are always made under it.")
+	out.row("", code(config.EnvReferenceKeyFile), "", "File with this key, instead of MAKOLA_REFERENCE_KEY.")
 	for _, f := range commandAt(model(t), "serve").Flags {
 		if f.Name == "help" {
 			continue
