@@ -290,7 +290,7 @@ func TestWalletPages_correction(t *testing.T) {
 	b.wallet(demo, has-750)
 	correct("in", "7.50")
 	b.wallet(demo, has)
-	if p := correct("out", "99999999.00"); !strings.Contains(p.text, "Failed") || !strings.Contains(p.text, "does not cover it") {
+	if p := correct("out", "99999999.00"); !strings.Contains(p.text, "Failed") || !strings.Contains(p.text, "does not cover the amount") {
 		t.Error(p.text)
 	}
 	b.wallet(demo, has)

@@ -173,7 +173,7 @@ func TestVerify_storedHeadFindsTruncation(t *testing.T) {
 		if v := f.verify(Head{}); !v.OK() {
 			f.t.Fatalf("%+v", v)
 		}
-		if v := f.verify(kept); v.FaultCount != 1 || !strings.Contains(v.Faults[0].What, "made anew") {
+		if v := f.verify(kept); v.FaultCount != 1 || !strings.Contains(v.Faults[0].What, "replaced") {
 			f.t.Fatalf("%+v", v)
 		}
 	})

@@ -528,7 +528,7 @@ func (d *doctor) mailServer(ctx context.Context) {
 		d.fail(check, fmt.Sprintf("%s does not accept mail: %v", d.SMTP.Host, err), "check MAKOLA_SMTP_..., the firewall and the mail server's log; until then nobody gets mails")
 		return
 	}
-	d.ok(check, "%s takes connections", d.SMTP.Host)
+	d.ok(check, "%s accepts connections", d.SMTP.Host)
 }
 
 // providers opens a TLS connection to every provider and closes it again. It sends no request.
@@ -598,7 +598,7 @@ func (d *doctor) reach(ctx context.Context, proxy *outbound.Proxy, p config.Peer
 			return finding{check, stateFail, fmt.Sprintf("%s cannot be reached%s: %v", p.Address, by, err), fix}
 		}
 	}
-	return finding{check, stateOK, fmt.Sprintf("%s takes connections, %s%s", p.Address, how, by), ""}
+	return finding{check, stateOK, fmt.Sprintf("%s accepts connections, %s%s", p.Address, how, by), ""}
 }
 
 // unassigned finds live money at a provider that is booked without an account there.

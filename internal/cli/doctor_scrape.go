@@ -169,7 +169,7 @@ func (d *doctor) proxies(all readings) {
 	case ignored > 0:
 		d.warn("trusted proxies", fmt.Sprintf("%.0f requests since the start had an X-Forwarded-For of an untrusted proxy, %.0f of a trusted one; trusted are %s", ignored, believed, list), fix)
 	case direct > 0 && believed == 0:
-		d.warn("trusted proxies", fmt.Sprintf("%.0f requests of trusted proxies had no X-Forwarded-For, none had one; trusted are %s", direct, list),
+		d.warn("trusted proxies", fmt.Sprintf("None of the %.0f requests of trusted proxies had an X-Forwarded-For; trusted are %s", direct, list),
 			"configure the proxy to append the client's address to X-Forwarded-For")
 	default:
 		d.ok("trusted proxies", "%.0f requests since the start came through trusted proxies; trusted are %s", believed, list)

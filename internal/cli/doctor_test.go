@@ -184,7 +184,7 @@ func TestDoctor_findingsOfTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.recoveryState(t.Context(), frame.Assemble(w.db, clock.Real()))
-		d.says(t, "recovery", stateFail, "kept out")
+		d.says(t, "recovery", stateFail, "customers get 503")
 
 		d.secret, _ = config.ParseSecret(strings.Repeat("cd", config.SecretBytes))
 		d.installation(t.Context(), o)
@@ -269,7 +269,7 @@ func TestDoctor_unreachableProvider(t *testing.T) {
 	d.says(t, "providers", stateOK, "none")
 	d.Sim = plain.URL
 	d.providers(t.Context())
-	d.says(t, "provider simulator", stateOK, "takes connections")
+	d.says(t, "provider simulator", stateOK, "accepts connections")
 	d.Sim = "http://" + closed.Addr().String()
 	d.providers(t.Context())
 	d.says(t, "provider simulator", stateFail, "refused")
@@ -316,7 +316,7 @@ func TestDoctor_egressProxy(t *testing.T) {
 	d := patient(t)
 	d.Egress.URL = config.Credential("http://ama:hunter2@" + address)
 	d.providers(t.Context())
-	d.says(t, "egress proxy", stateOK, address+" takes connections; dialled directly are loopback and nothing else")
+	d.says(t, "egress proxy", stateOK, address+" accepts connections; direct connections are used for loopback and nothing else")
 	d.Egress.Except = []string{"bank.example"}
 	d.MTN.URL = "https://momo.example"
 	d.providers(t.Context())
@@ -381,7 +381,7 @@ func TestDoctor_findingsOfTheMetrics(t *testing.T) {
 	look("server", stateWarn, "is not Makola", "makola_build_info", "other_build_info")
 	look("trusted proxies", stateFail, "9 requests", `"unknown"} 0`, `"unknown"} 9`, `"trusted"} 5`, `"trusted"} 0`)
 	look("trusted proxies", stateWarn, "9 requests", `"unknown"} 0`, `"unknown"} 9`)
-	look("trusted proxies", stateWarn, "without X-Forwarded-For", `{peer="trusted"}`, `{peer="silent"}`)
+	look("trusted proxies", stateWarn, "None of the", `{peer="trusted"}`, `{peer="silent"}`)
 	look("binds", stateFail, "2 are down", `binds_down{mode="live"} 0`, `binds_down{mode="live"} 2`)
 	look("binds", stateWarn, "this node has no binds", `connected{mode="live"} 1`, `connected{mode="live"} 0`)
 	look("last check of ledger", stateFail, "3 faults", `faults{book="ledger"} 0`, `faults{book="ledger"} 3`)

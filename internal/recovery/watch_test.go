@@ -264,7 +264,7 @@ func TestWatch_detectsACopiedDatabase(t *testing.T) {
 			run(t, d, `DELETE FROM recovery_place`)
 			up(t, d, o).down()
 			run(t, d, change)
-			up(t, d, o).is(PhaseClosed, "the database is")
+			up(t, d, o).is(PhaseClosed, "database")
 			run(t, d, `DELETE FROM recovery`)
 		}
 	})
