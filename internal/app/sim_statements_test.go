@@ -9,10 +9,15 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/closing"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/provider/pawapay"
+	"github.com/makola/makola/internal/provider/paystack"
 	"github.com/makola/makola/internal/reconcile"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sheet"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // statedFaults are the faults of statements, and the exception that each must become; an empty one has none.
@@ -131,5 +136,75 @@ func TestSimulatedStatements_findEveryFault(t *testing.T) {
 	}
 	if stated != len(accounts) {
 		t.Errorf("%d accounts have a balance of a statement, want %d", stated, len(accounts))
+	}
+}
+
+// The statements of providers with one balance have every planted fault, in their own formats: Paystack's ledger less the fees, and pawaPay's
+// rows, which have no balance, so that no payment is missing by them.
+func TestSimulatedStatements_ofOneBalance(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]map[sim.FaultKind]reconcile.Kind{
+		paystack.Name: {sim.StatementFee: reconcile.AmountOff},
+		pawapay.Name:  {sim.StatementFee: reconcile.TheirsOnly, sim.StatementOmit: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := browse(t)
+			b.signIn(b.nextLink())
+			(&stage{app: b.App}).routes(t, name, route.DisburseWallet, route.Collect)
+			email := "accounts@example.com" // without it Paystack collects nothing
+			if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
+				_, _, err := b.tenants.Set(tx, demoTenant, tenant.Change{Email: &email})
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]int{}
+			for at, account := range []string{sim.AccountDisbursement, sim.AccountCollection} {
+				b.simPayment(name, account, 50*at)
+				b.clock.Advance(time.Minute) // the statement begins before the other payments
+				for i, f := range statedFaults {
+					b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {name}, "fault": {string(f.fault)}, "count": {"1"}})
+					b.simPayment(name, account, 50*at+1+i)
+					kind, is := other[f.fault]
+					if !is {
+						kind = f.kind
+					}
+					if kind != "" {
+						want[string(kind)]++
+					}
+				}
+			}
+			for _, wait := range []time.Duration{time.Minute, 72 * time.Hour} {
+				b.clock.Advance(wait)
+				if err := b.Quiet(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.simPayment(name, sim.AccountDisbursement, 90) // so that the statement reaches behind the lag of the first day
+			b.clock.Advance(24 * time.Hour)
+			if err := b.Quiet(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			done, err := b.reconcile.Import(t.Context(), reconcile.Upload{Source: "test/" + name + "/" + sim.AccountDisbursement, FileName: "statement.csv", By: "ama", ByName: "Ama", Confirmed: true,
+				Answers: reconcile.Layout{Sign: reconcile.SignIn}}, b.downloads(name, sim.AccountDisbursement))
+			if err != nil || done.Reading != nil || done.Statement.Chains != (name == paystack.Name) {
+				t.Fatalf("%v %+v", err, done)
+			}
+			if err := b.reconcile.Match(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			list, err := b.reconcile.Exceptions(t.Context(), reconcile.Filter{Limit: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := map[string]int{}
+			for _, e := range list {
+				found[string(e.Kind)]++
+			}
+			if fmt.Sprint(found) != fmt.Sprint(want) {
+				t.Errorf("found %v, want %v: %+v", found, want, list)
+			}
+		})
 	}
 }

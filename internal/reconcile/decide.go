@@ -181,8 +181,12 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 		state = "The payment was made according to the provider's statement, but failed here."
 	}
 	booked := o.Paid && o.Current // otherwise a difference of state has all of the line
-	if off := l.Amount - o.signed(); off != 0 && leg == LegMovement {
-		d := Difference{AmountOff, magnitude(off), 0, fmt.Sprintf("The statement has %s, and the payment has %s.", cedis(magnitude(l.Amount)), cedis(o.Amount))}
+	expected := o.signed()
+	if l.net {
+		expected = o.held()
+	}
+	if off := l.Amount - expected; off != 0 && leg == LegMovement {
+		d := Difference{AmountOff, magnitude(off), 0, fmt.Sprintf("The statement has %s, and the payment has %s.", cedis(magnitude(l.Amount)), cedis(magnitude(expected)))}
 		if booked {
 			d.Delta = off
 		}

@@ -38,6 +38,7 @@ type Line struct {
 	Text       string
 
 	within bool // the fee is a part of the amount: see Layout
+	net    bool // the amount is less the fee, which the file does not have: see Profile
 }
 
 // Day returns the day of the line, in Accra's time.
@@ -82,6 +83,7 @@ type cells struct {
 	layout  Layout
 	heading []sheet.Cell
 	mark    rune // before decimals
+	minor   bool // amounts are whole pesewas
 }
 
 func (c cells) at(field Field) (cell sheet.Cell, place int) {
@@ -124,6 +126,12 @@ func (c cells) amountOf(field Field) (amount money.Pesewas, has bool, err error)
 	}
 	if amount, err = parseAmount(cell.Text, mark); err != nil {
 		return 0, false, c.bad(field, err.Error())
+	}
+	if c.minor {
+		if amount%money.Cedi != 0 {
+			return 0, false, c.bad(field, "must be whole pesewas, without decimals")
+		}
+		amount /= money.Cedi
 	}
 	return amount, true, nil
 }

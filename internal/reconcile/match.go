@@ -126,7 +126,7 @@ func (m *matcher) byName(ctx context.Context, source Source, lines []Line) (rest
 // load reads the payments that lines name or are matched with.
 func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, error) {
 	for i := range lines {
-		lines[i].within = source.withinFees()
+		lines[i].within, lines[i].net = source.withinFees(), source.net()
 	}
 	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{}, changes: map[string]money.Pesewas{},
 		now: m.clock.Now(), verdicts: map[string]verdict{}}
@@ -237,7 +237,7 @@ func (m *matcher) loadMoved(ctx context.Context, w *set) error {
 	return m.db.Read(ctx, func(tx *db.Tx) error {
 		lines, err := queryLines(tx, linesByID, ids)
 		for _, l := range lines {
-			l.within = w.source.withinFees()
+			l.within, l.net = w.source.withinFees(), w.source.net()
 			w.changes[l.ID] = l.change()
 		}
 		return err
@@ -309,7 +309,7 @@ func (w *set) decide(l Line) bool {
 		}
 	}
 	reference := ourReference(l.Reference)
-	if o := w.named[reference]; o != nil && reference != "" && o.AtRail == w.source.Provider && !w.undone[[2]string{l.ID, o.ID}] {
+	if o := w.named[reference]; o != nil && reference != "" && !isFee(l.Type) && o.AtRail == w.source.Provider && !w.undone[[2]string{l.ID, o.ID}] {
 		rule := RuleReference
 		if o.Upstream != "" && o.Upstream == l.TheirID {
 			rule = RuleProviderID

@@ -56,6 +56,8 @@ type Profile struct {
 	Columns  []column
 	Required []Field       // a row is the heading if it has all of them
 	Lag      time.Duration // from a movement until a statement must have it
+	Minor    bool          // amounts are whole pesewas
+	Net      bool          // amounts are less the provider's fees, which have no column
 }
 
 // column has the headings of a field. A heading that occurs several times is the one after the column of another
@@ -112,6 +114,30 @@ var profiles = []Profile{
 			{field: FieldBalance, headings: []string{"Balance", "Balance After"}},
 			{field: FieldText, headings: []string{"Description"}},
 		}},
+	// The columns that pawaPay documents; the file has more that were not seen. Its Transaction ID is ours. A fee is a row of its own with the
+	// same id. There is no balance, so no payment is missing by this statement.
+	{Name: "pawapay", Title: "pawaPay", Provider: "pawapay", Lag: 24 * time.Hour, Required: []Field{FieldReference, FieldDate, FieldAmount, FieldType},
+		Columns: []column{
+			{field: FieldDate, headings: []string{"Creation Date (UTC)", "Creation Date"}},
+			{field: FieldReference, headings: []string{"Transaction ID"}},
+			{field: FieldFrom, headings: []string{"MSISDN"}},
+			{field: FieldAmount, headings: []string{"Amount"}},
+			{field: FieldCurrency, headings: []string{"Currency"}},
+			{field: FieldType, headings: []string{"Type"}},
+		}},
+	// The members of Paystack's balance ledger, as its interface documents them. model_row is Paystack's id of the transaction, transfer or
+	// refund. The headings of its CSV exports are not published.
+	{Name: "paystack", Title: "Paystack balance ledger", Provider: "paystack", Lag: 24 * time.Hour, Minor: true, Net: true, Required: []Field{FieldID, FieldReference, FieldDate, FieldAmount, FieldBalance},
+		Columns: []column{
+			{field: FieldID, headings: []string{"id"}},
+			{field: FieldReference, headings: []string{"model_row"}},
+			{field: FieldDate, headings: []string{"createdAt"}},
+			{field: FieldType, headings: []string{"model_responsible"}},
+			{field: FieldAmount, headings: []string{"difference"}},
+			{field: FieldCurrency, headings: []string{"currency"}},
+			{field: FieldBalance, headings: []string{"balance"}},
+			{field: FieldText, headings: []string{"reason"}},
+		}},
 	// The headings are those of banks in the region. No public file of a Ghanaian bank was found.
 	{Name: "bank", Title: "Bank statement", Lag: 72 * time.Hour, Required: []Field{FieldDate},
 		Columns: []column{
@@ -147,6 +173,9 @@ var statuses = map[string]Status{
 
 // isReversal reports whether the words of a type mean a reversal.
 func isReversal(kind string) bool { return strings.Contains(strings.ToLower(kind), "revers") }
+
+// isFee reports whether the words of a type mean a fee. The line of a fee names the payment that it was charged for, and is no movement of it.
+func isFee(kind string) bool { return containsFold(kind, "fee") }
 
 // Layout is how the files of a source are read. It is stored with the source once a person has confirmed it.
 type Layout struct {

@@ -225,7 +225,7 @@ func (r *reader) each(do func(c cells, kind rowKind) error) error {
 		case row.Line <= r.headAt:
 			continue
 		}
-		c := cells{raw: row, layout: r.Layout, heading: r.heading, mark: r.mark}
+		c := cells{raw: row, layout: r.Layout, heading: r.heading, mark: r.mark, minor: r.Profile.Minor}
 		kind := c.kind()
 		if kind == skipped {
 			continue

@@ -64,6 +64,9 @@ func (s *search) index() {
 		if l.TheirID != "" {
 			s.byID[l.TheirID] = append(s.byID[l.TheirID], l.ID)
 		}
+		if l.Reference != "" && l.Reference != l.TheirID && ourReference(l.Reference) == "" { // the provider's id of the payment
+			s.byID[l.Reference] = append(s.byID[l.Reference], l.ID)
+		}
 		if l.Party != "" {
 			key := similarity{l.Party, l.Amount}
 			s.bySimilar[key] = append(s.bySimilar[key], l.ID)
@@ -150,10 +153,19 @@ func (s *search) candidates(l Line, ids []string) (list []ours) {
 	return list
 }
 
+// inDirection returns the payments of the line's direction, of several with one id: a provider may count collections and
+// payouts apart.
+func inDirection(l Line, list []ours) []ours {
+	if len(list) < 2 {
+		return list
+	}
+	return slices.DeleteFunc(list, func(o ours) bool { return o.leg(l) != LegMovement })
+}
+
 // searched decides about one line. A line of a bank is in transit during its lag and stays undecided.
 func (m *matcher) searched(ctx context.Context, s *search, l Line) (decided bool, err error) {
 	lag := s.source.Lag()
-	if list := s.candidates(l, s.upstream[l.ID]); len(list) == 1 {
+	if list := inDirection(l, s.candidates(l, s.upstream[l.ID])); len(list) == 1 && !isFee(l.Type) {
 		s.put(l, byReference(l, list[0], RuleProviderID, lag, s.now))
 		return true, nil
 	}

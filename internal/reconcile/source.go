@@ -45,6 +45,12 @@ func (s Source) Lag() time.Duration {
 // withinFees reports whether the amounts of the statements include the fees.
 func (s Source) withinFees() bool { return s.Layout != nil && s.Layout.Fees == FeesWithin }
 
+// net reports whether the amounts of the statements are less fees that the statements do not have.
+func (s Source) net() bool {
+	p, _ := ProfileOf(s.Profile)
+	return p.Net
+}
+
 // Charges returns the ledger account of the source's own charges.
 func (s Source) Charges() ledger.AccountID {
 	if s.Bank() {

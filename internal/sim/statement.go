@@ -72,7 +72,7 @@ func planted(l Line, fault FaultKind) []Line {
 func (s *Sim) StatementLines(provider, account string, from, until time.Time) (list []Line, err error) {
 	p := s.providers[provider]
 	if p.Statement == nil {
-		return nil, problem.New(problem.NotFound, "no_statement", "The simulator has statements of mtn and hubtel")
+		return nil, problem.New(problem.NotFound, "no_statement", "The simulator has statements of mtn, hubtel, paystack and pawapay")
 	}
 	if account != AccountDisbursement && (account != AccountCollection || p.OneBalance) {
 		return nil, problem.Field("account", "must be collection or disbursement")

@@ -5,6 +5,7 @@
 //
 //	pawapay.go    the paths, and the token
 //	control.go    the controls of the dashboard: the address of callbacks and the answer to a used id
+//	statement.go  the statement's file
 //	payments.go   deposits, payouts and refunds, and their status
 //	callbacks.go  signed callbacks
 //	call.go       one request: its body and its answers
@@ -62,7 +63,7 @@ func newPawaPay(s *sim.Sim, o Options) *pawapay {
 }
 
 func (p *pawapay) provider() sim.Provider {
-	return sim.Provider{Name: Name, OneBalance: true, Serve: p.mux, Callback: p.callback, Forge: p.forge, Refusal: refusal, Control: p.controls()}
+	return sim.Provider{Name: Name, OneBalance: true, Serve: p.mux, Callback: p.callback, Statement: statement, Forge: p.forge, Refusal: refusal, Control: p.controls()}
 }
 
 // balances answers with the one balance in cedis.

@@ -5,6 +5,7 @@
 //
 //	paystack.go  the paths, and the key
 //	control.go   the controls of the dashboard: OTPs of transfers and the address of events
+//	statement.go the ledger of the balance, as a file
 //	names.go     names, the list of banks and the ledger of the balance
 //	money.go     recipients, transfers and the balance
 //	events.go    signed events
@@ -64,7 +65,7 @@ func newPaystack(s *sim.Sim, o Options) *paystack {
 }
 
 func (p *paystack) provider() sim.Provider {
-	return sim.Provider{Name: Name, OneBalance: true, Serve: p.mux, Callback: p.event, Forge: forge, Refusal: refusal, Control: p.controls()}
+	return sim.Provider{Name: Name, OneBalance: true, Serve: p.mux, Callback: p.event, Statement: statement, Forge: forge, Refusal: refusal, Control: p.controls()}
 }
 
 // RefusalAnswers returns the Answers worth trying for refuse and refuse_after.
