@@ -130,3 +130,40 @@ func TestStatement_lateLinesAreListed(t *testing.T) {
 		s.is(day, 0, 100)
 	})
 }
+
+// A line of a closed day whose provider corrects it after the close is listed in the next open day. It moves nothing, and the closed day stays
+// as it was signed.
+func TestStatement_correctionAfterTheClose(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		s, day := f.statements(), DayOf(began)
+		give := func(status string) {
+			t.Helper()
+			file, err := sheet.Open(strings.NewReader("Id,External Transaction Id,Date,Status,Amount\n1,,2026-11-22 12:00:00," + status + ",5.00\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = file.Close() }()
+			done, err := s.Import(t.Context(), reconcile.Upload{Source: "test/mtn/collection", FileName: status + ".csv", By: "ama", ByName: "Ama", Confirmed: true, Answers: reconcile.Layout{Sign: reconcile.SignIn}}, file)
+			if err != nil || done.Reading != nil {
+				t.Fatalf("%v %+v", err, done)
+			}
+			s.match()
+		}
+		f.until((day + 1).Begin().Add(time.Hour))
+		give("Failed")
+		f.closes(day)
+		before := f.figures(day)
+		f.until((day + 2).Begin().Add(time.Hour))
+		give("Successful")
+		if late := f.figures(day + 1).LateLines; len(late) != 1 || late[0].Amount != 500 || late[0].Version != 2 || late[0].Account != "float/mtn/collection" {
+			t.Errorf("late lines: %+v", late)
+		}
+		if after := f.figures(day); fmt.Sprint(after.Accounts) != fmt.Sprint(before.Accounts) || len(after.LateLines) != 0 {
+			t.Errorf("the closed day is %+v, was %+v", after, before)
+		}
+		if list, err := s.Exceptions(t.Context(), reconcile.Filter{Limit: 10}); err != nil || len(list) != 1 || list[0].Kind != reconcile.TheirsOnly {
+			t.Errorf("exceptions: %+v, %v", list, err)
+		}
+	})
+}

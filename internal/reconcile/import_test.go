@@ -176,13 +176,22 @@ func TestImport_savedBySpreadsheet(t *testing.T) {
 		if s := f.must(mtn, mtnHeading+row("00123456789012345678", "2026-11-20 08:00")); s.Added != 0 || s.Changed != 0 {
 			t.Errorf("without seconds: added %d, changed %d", s.Added, s.Changed)
 		}
+		for _, at := range []string{"20/11/2026 08:00:05", "20/11/2026 8:00", "20/11/2026 8:00:05 AM", "20-Nov-26 08:00"} {
+			if s := f.must(mtn, mtnHeading+row("00123456789012345678", at)); s.Added != 0 || s.Changed != 0 {
+				t.Errorf("with the date %s: added %d, changed %d", at, s.Added, s.Changed)
+			}
+		}
 		for name, c := range map[string]struct{ id, at, want string }{
 			"without zeros":      {"123456789012345678", "2026-11-20 08:00:05", "row 2 has the id"},
 			"without digits":     {"00123456789012300000", "2026-11-20 08:00:05", "row 2 has the id"},
 			"with an exponent":   {"1.23457E+17", "2026-11-20 08:00:05", "digits a spreadsheet has dropped"},
+			"with a decimal":     {"00123456789012345678.0", "2026-11-20 08:00:05", "in place of an id"},
+			"with groups":        {"123,456,789,012,345,678", "2026-11-20 08:00:05", "in place of an id"},
+			"with month first":   {"00123456789012345678", "11/20/2026 8:00", "does not begin with the day"},
+			"as a serial number": {"00123456789012345678", "46346.3333912037", "must be a date"},
 			"with another month": {"00123456789012345678", "2026-10-20 08:00:05", "row 2 has the time"},
 		} {
-			if _, err := f.give(mtn, mtnHeading+row(c.id, c.at), Layout{}); err == nil || !strings.Contains(fields(err), c.want) {
+			if _, err := f.give(mtn, mtnHeading+strings.Replace(row("x", c.at), "x,", `"`+c.id+`",`, 1), Layout{}); err == nil || !strings.Contains(fields(err), c.want) {
 				t.Errorf("%s: %q", name, fields(err))
 			}
 		}

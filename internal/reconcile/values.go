@@ -213,11 +213,19 @@ var exponent = regexp.MustCompile(`^\d([.,]\d+)?[eE]\+\d+$`)
 
 var errExponent = errors.New("has a number such as 2.4E+11, whose digits a spreadsheet has dropped: download the file again and do not save it in a spreadsheet program")
 
+// figure is an id that a spreadsheet or a converter has written as a number: with decimals, or with groups of digits.
+var figure = regexp.MustCompile(`^\d{5,}[.,]0+$|^\d{1,3}([,.\x{a0} ]\d{3}){2,}$`)
+
+var errFigure = errors.New("has a number such as 900000001.0 or 900,000,001 in place of an id: download the file again and do not save it in a spreadsheet program")
+
 // parseID reads an id or reference.
 func parseID(text string) (string, error) {
 	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "'"))
 	if exponent.MatchString(text) {
 		return "", errExponent
+	}
+	if figure.MatchString(text) {
+		return "", errFigure
 	}
 	return text, nil
 }
