@@ -99,7 +99,7 @@ func (b *browsed) exceptionsHaveOwners() {
 	p = b.requestsEnd(list+"/write-off", id, nil)
 	b.want(http.StatusOK, p.Header.Get("Location"), "Write off an exception of GHS", "statement.csv, row ")
 	b.want(http.StatusOK, here, "Written off")
-	for _, form := range []string{"fee", "suspend", "release", "adopt", "match", "end"} {
+	for _, form := range []string{"fee", "suspend", "release", "adopt", "match", "match-all", "end", "end-all"} {
 		b.want(http.StatusOK, list+"/"+form, "Exception")
 	}
 }
