@@ -17,6 +17,7 @@
 //	statements.go   the kinds about exceptions of statements
 //	adoption.go     credits of statements adopted, and many lines matched with payments
 //	suspense.go     differences of statements out of suspense
+//	settle_all.go   outcomes of many payments by a statement
 //	settlement.go   lines matched with payments, and payments ended as a statement has them
 //	exceptions.go   exceptions of statements, one or many
 //	wallet.go       money funded to a wallet or adjusted in it
