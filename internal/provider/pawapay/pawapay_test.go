@@ -1,19 +1,14 @@
 package pawapay_test
 
 import (
-	"context"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -24,82 +19,19 @@ import (
 )
 
 // bench is the adapter in front of a simulated pawaPay.
-type bench struct {
-	providertest.Bench
-	sim   *sim.Sim
-	clock *clock.Clock
-	base  string
-}
+type bench struct{ *providertest.Simulated }
 
 func newBench(t *testing.T, habits simpawapay.Options) *bench {
 	t.Helper()
-	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
-	var mu sync.Mutex
-	var exchanges []provider.Exchange
-	var calls []provider.CallbackRequest
-	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		calls = append(calls, provider.CallbackRequest{Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header, Body: body})
-	}))
-	habits.CallbackURL = back.URL + "/callbacks/pawapay/token"
-	s, err := sim.New(sim.Options{Clock: b.clock}, simpawapay.New(habits))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(s.Handler())
-	options := provider.ClientOptions{Mode: "test", Clock: b.clock, Record: func(e provider.Exchange) {
-		mu.Lock()
-		defer mu.Unlock()
-		exchanges = append(exchanges, e)
-	}}
-	account := simpawapay.Config(server.URL)
-	adapter := pawapay.New(account, options)
-	t.Cleanup(func() {
-		adapter.Close()
-		s.Close()
-		server.Close()
-		back.Close()
-	})
-	b.sim, b.base = s, server.URL
-	b.Bench = providertest.Bench{
-		Rail: adapter.Rail(), Unreachable: pawapay.New(simpawapay.Config("http://"+providertest.Nowhere(t)), options).Rail(),
-		Network: msisdn.Telecel, Reasonless: true, Signed: true,
-		Fault: func(op, fault string, count int) {
-			if err := s.Inject(sim.Fault{Provider: simpawapay.Name, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Clear: s.ClearFaults,
-		Advance: func(d time.Duration) {
-			b.clock.Advance(d)
-			if err := s.Quiet(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Moved: func(reference string) []providertest.Movement {
-			var list []providertest.Movement
-			for _, e := range s.Entries(reference) {
-				list = append(list, providertest.Movement{Amount: e.Amount, Status: string(e.Status)})
-			}
-			return list
-		},
-		CallbackURL: habits.CallbackURL,
-		Callbacks: func() []provider.CallbackRequest {
-			mu.Lock()
-			defer mu.Unlock()
-			got := calls
-			calls = nil
-			return got
-		},
-		Exchanges: func() []provider.Exchange {
-			mu.Lock()
-			defer mu.Unlock()
-			return exchanges
-		},
-		Secrets: []string{account.Token.Reveal(), "Bearer "},
-	}
+	b := &bench{providertest.Simulate(t, simpawapay.Name, func(callbackURL string) sim.Part {
+		habits.CallbackURL = callbackURL
+		return simpawapay.New(habits)
+	}, func(base string, o provider.ClientOptions) (provider.Rail, func()) {
+		a := pawapay.New(simpawapay.Config(base), o)
+		return a.Rail(), a.Close
+	})}
+	b.Network, b.Reasonless, b.Signed = msisdn.Telecel, true, true
+	b.Secrets = []string{simpawapay.Config("").Token.Reveal(), "Bearer "}
 	return b
 }
 
@@ -122,7 +54,7 @@ func TestPawaPay_conforms(t *testing.T) {
 			t.Run("refunder", func(t *testing.T) { providertest.Refunder(t, b.refunds()) })
 			t.Run("float", func(t *testing.T) {
 				providertest.FloatReader(t, b.Bench, func() []provider.Held {
-					return []provider.Held{{Account: provider.AccountDisbursement, Amount: b.sim.Float(simpawapay.Name)}}
+					return []provider.Held{{Account: provider.AccountDisbursement, Amount: b.Sim.Float(simpawapay.Name)}}
 				})
 			})
 		})
@@ -150,7 +82,7 @@ func TestRepeat_twoAnswers(t *testing.T) {
 			}
 			b.Advance(time.Minute)
 		}
-		if o := b.status(t, reference, 500); o.State != provider.Success || len(b.sim.Entries(reference)) != 1 {
+		if o := b.status(t, reference, 500); o.State != provider.Success || len(b.Sim.Entries(reference)) != 1 {
 			t.Errorf("rejects %v: in the end %+v", rejects, o)
 		}
 	}
@@ -162,11 +94,11 @@ func TestDisburse_refusedAndPaid(t *testing.T) {
 	clear := 0
 	for _, answer := range simpawapay.RefusalAnswers() {
 		reference := uuid.NewString()
-		if err := b.sim.Inject(sim.Fault{Provider: simpawapay.Name, Operation: sim.OpDisburse, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
+		if err := b.Sim.Inject(sim.Fault{Provider: simpawapay.Name, Operation: sim.OpDisburse, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		o := b.send(t, reference, b.Wallet("000"), 500)
-		if o.Class != provider.Rejected && o.Class != provider.Unknown || o.Unposted || o.Final() || len(b.sim.Entries(reference)) != 1 {
+		if o.Class != provider.Rejected && o.Class != provider.Unknown || o.Unposted || o.Final() || len(b.Sim.Entries(reference)) != 1 {
 			t.Errorf("%q: %+v", answer, o)
 		}
 		if o.Clear {
@@ -189,7 +121,7 @@ func TestDisburseStatus_saysNothing(t *testing.T) {
 	b.send(t, reference, b.Wallet("000"), 500)
 	b.Advance(time.Minute)
 	for _, answer := range simpawapay.StatusAnswers() {
-		if err := b.sim.Inject(sim.Fault{Provider: simpawapay.Name, Operation: sim.OpDisburseStatus, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
+		if err := b.Sim.Inject(sim.Fault{Provider: simpawapay.Name, Operation: sim.OpDisburseStatus, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		if o := b.status(t, reference, 500); o.Class != provider.Unknown || o.NotFound {
@@ -310,7 +242,7 @@ func TestParseCallback_signature(t *testing.T) {
 // Without signed callbacks an unsigned one is a hint. A wrong signature is refused all the same.
 func TestParseCallback_unsigned(t *testing.T) {
 	b := newBench(t, simpawapay.Options{Unsigned: true})
-	account := simpawapay.Config(b.base)
+	account := simpawapay.Config(b.Base)
 	account.SignedCallbacks = false
 	a := pawapay.New(account, provider.ClientOptions{Mode: "test"})
 	defer a.Close()
@@ -337,7 +269,7 @@ func TestParseCallback_unsigned(t *testing.T) {
 func TestDisburse_noBanks(t *testing.T) {
 	b := newBench(t, simpawapay.Options{})
 	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: uuid.NewString(), Amount: 500, BankCode: "040100", Account: "0012345678901"})
-	if o.Class != provider.Rejected || !o.Unposted || len(b.sim.All()) != 0 {
+	if o.Class != provider.Rejected || !o.Unposted || len(b.Sim.All()) != 0 {
 		t.Errorf("%+v", o)
 	}
 }

@@ -1,19 +1,14 @@
 package paystack_test
 
 import (
-	"context"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -24,82 +19,19 @@ import (
 )
 
 // bench is the adapter in front of a simulated Paystack.
-type bench struct {
-	providertest.Bench
-	sim   *sim.Sim
-	clock *clock.Clock
-	base  string
-}
+type bench struct{ *providertest.Simulated }
 
 func newBench(t *testing.T, habits simpaystack.Options) *bench {
 	t.Helper()
-	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
-	var mu sync.Mutex
-	var exchanges []provider.Exchange
-	var calls []provider.CallbackRequest
-	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		calls = append(calls, provider.CallbackRequest{Method: r.Method, Header: r.Header, Body: body})
-	}))
-	habits.EventURL = back.URL + "/callbacks/paystack/token"
-	s, err := sim.New(sim.Options{Clock: b.clock}, simpaystack.New(habits))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(s.Handler())
-	options := provider.ClientOptions{Mode: "test", Clock: b.clock, Record: func(e provider.Exchange) {
-		mu.Lock()
-		defer mu.Unlock()
-		exchanges = append(exchanges, e)
-	}}
-	account := simpaystack.Config(server.URL)
-	adapter := paystack.New(account, options)
-	t.Cleanup(func() {
-		adapter.Close()
-		s.Close()
-		server.Close()
-		back.Close()
-	})
-	b.sim, b.base = s, server.URL
-	b.Bench = providertest.Bench{
-		Rail: adapter.Rail(), Unreachable: paystack.New(simpaystack.Config("http://"+providertest.Nowhere(t)), options).Rail(),
-		Network: msisdn.Telecel, Reasonless: true, Signed: true, SilentFailures: true, RefundsByCollection: true,
-		Fault: func(op, fault string, count int) {
-			if err := s.Inject(sim.Fault{Provider: simpaystack.Name, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Clear: s.ClearFaults,
-		Advance: func(d time.Duration) {
-			b.clock.Advance(d)
-			if err := s.Quiet(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Moved: func(reference string) []providertest.Movement {
-			var list []providertest.Movement
-			for _, e := range s.Entries(reference) {
-				list = append(list, providertest.Movement{Amount: e.Amount, Status: string(e.Status)})
-			}
-			return list
-		},
-		CallbackURL: habits.EventURL,
-		Callbacks: func() []provider.CallbackRequest {
-			mu.Lock()
-			defer mu.Unlock()
-			got := calls
-			calls = nil
-			return got
-		},
-		Exchanges: func() []provider.Exchange {
-			mu.Lock()
-			defer mu.Unlock()
-			return exchanges
-		},
-		Secrets: []string{account.SecretKey.Reveal(), "Bearer ", "KWAME"},
-	}
+	b := &bench{providertest.Simulate(t, simpaystack.Name, func(callbackURL string) sim.Part {
+		habits.EventURL = callbackURL
+		return simpaystack.New(habits)
+	}, func(base string, o provider.ClientOptions) (provider.Rail, func()) {
+		a := paystack.New(simpaystack.Config(base), o)
+		return a.Rail(), a.Close
+	})}
+	b.Network, b.Reasonless, b.Signed, b.SilentFailures, b.RefundsByCollection = msisdn.Telecel, true, true, true, true
+	b.Secrets = []string{simpaystack.Config("").SecretKey.Reveal(), "Bearer ", "KWAME"}
 	return b
 }
 
@@ -133,7 +65,7 @@ func TestPaystack_conforms(t *testing.T) {
 			}
 			t.Run("float", func(t *testing.T) {
 				providertest.FloatReader(t, b.Bench, func() []provider.Held {
-					return []provider.Held{{Account: provider.AccountDisbursement, Amount: b.sim.Float(simpaystack.Name)}}
+					return []provider.Held{{Account: provider.AccountDisbursement, Amount: b.Sim.Float(simpaystack.Name)}}
 				})
 			})
 		})
@@ -152,7 +84,7 @@ func TestDisburse_withoutRecipient(t *testing.T) {
 	for _, fault := range []string{"answer_lost", "request_lost", "error_before", "error_after", "malformed", "outage", "throttle", "unauthorized", "forbidden"} {
 		b.Fault("recipient", fault, 20)
 		reference := uuid.NewString()
-		if o := b.send(t, reference, "000", 500); o.Class != provider.NotSent || len(b.sim.Entries(reference)) != 0 {
+		if o := b.send(t, reference, "000", 500); o.Class != provider.NotSent || len(b.Sim.Entries(reference)) != 0 {
 			t.Errorf("%s: %+v", fault, o)
 		}
 		b.Clear()
@@ -178,7 +110,7 @@ func TestDisburse_waitsForOTP(t *testing.T) {
 		t.Errorf("again: %+v", o)
 	}
 	finalize := strings.NewReader(`{"transfer_code":"TRF_51a0000000000001","otp":"123456"}`)
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+"/paystack/transfer/finalize_transfer", finalize)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, b.Base+"/paystack/transfer/finalize_transfer", finalize)
 	r.Header.Set("Authorization", "Bearer "+simpaystack.Config("").SecretKey.Reveal())
 	if a, err := http.DefaultClient.Do(r); err != nil || a.StatusCode != http.StatusOK {
 		t.Fatalf("finalize: %v, %v", a, err)
@@ -191,14 +123,14 @@ func TestDisburse_waitsForOTP(t *testing.T) {
 // Our balance at Paystack is no reason to give a payout up: only clients of Paystack have seen that answer.
 func TestDisburse_balanceTooLow(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
-	if err := b.sim.SetFloat(simpaystack.Name, 599); err != nil {
+	if err := b.Sim.SetFloat(simpaystack.Name, 599); err != nil {
 		t.Fatal(err)
 	}
 	reference := uuid.NewString()
 	if o := b.send(t, reference, "000", 500); o.Class != provider.Rejected || o.Clear || o.Unposted || o.Reason != provider.ReasonFloat {
 		t.Errorf("%+v", o)
 	}
-	if err := b.sim.SetFloat(simpaystack.Name, 600); err != nil {
+	if err := b.Sim.SetFloat(simpaystack.Name, 600); err != nil {
 		t.Fatal(err)
 	}
 	if o := b.send(t, reference, "000", 500); o.Class != provider.Accepted || o.Duplicate {
@@ -209,7 +141,7 @@ func TestDisburse_balanceTooLow(t *testing.T) {
 // The charges of the outcomes add up to Paystack's own book, and its ledger chains to the balance.
 func TestDisburse_chargesAddUp(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
-	before, want := b.sim.Float(simpaystack.Name), money.Pesewas(0)
+	before, want := b.Sim.Float(simpaystack.Name), money.Pesewas(0)
 	for i, amount := range []money.Pesewas{10, 101, 1999, 1_500_000} {
 		reference := uuid.NewString()
 		r := provider.DisburseRequest{ProviderReference: reference, Reference: "r", Amount: amount, MSISDN: b.Wallet("000"), Network: b.Network}
@@ -224,7 +156,7 @@ func TestDisburse_chargesAddUp(t *testing.T) {
 		}
 		want += amount + o.Fee
 	}
-	if got := before - b.sim.Float(simpaystack.Name); got != want || want == 0 {
+	if got := before - b.Sim.Float(simpaystack.Name); got != want || want == 0 {
 		t.Errorf("the book moved by %v, the outcomes report %v", got, want)
 	}
 }
@@ -235,11 +167,11 @@ func TestDisburse_refusedAndPaid(t *testing.T) {
 	clear := 0
 	for _, answer := range simpaystack.RefusalAnswers() {
 		reference := uuid.NewString()
-		if err := b.sim.Inject(sim.Fault{Provider: simpaystack.Name, Operation: sim.OpDisburse, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
+		if err := b.Sim.Inject(sim.Fault{Provider: simpaystack.Name, Operation: sim.OpDisburse, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		o := b.send(t, reference, "000", 500)
-		if o.Class != provider.Rejected && o.Class != provider.Unknown || o.Unposted || o.Final() || len(b.sim.Entries(reference)) != 1 {
+		if o.Class != provider.Rejected && o.Class != provider.Unknown || o.Unposted || o.Final() || len(b.Sim.Entries(reference)) != 1 {
 			t.Errorf("%q: %+v", answer, o)
 		}
 		if o.Clear {
@@ -262,7 +194,7 @@ func TestDisburseStatus_saysNothing(t *testing.T) {
 	b.send(t, reference, "000", 500)
 	b.Advance(time.Minute)
 	for _, answer := range simpaystack.StatusAnswers() {
-		if err := b.sim.Inject(sim.Fault{Provider: simpaystack.Name, Operation: sim.OpDisburseStatus, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
+		if err := b.Sim.Inject(sim.Fault{Provider: simpaystack.Name, Operation: sim.OpDisburseStatus, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		if o := b.status(t, reference, "000", 500); o.Class != provider.Unknown || o.NotFound {
@@ -286,7 +218,7 @@ func TestDisburse_bankAccountsAreText(t *testing.T) {
 			t.Errorf("%s: %q, %+v", account, name, o)
 		}
 		o = b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 100, BankCode: "040100", Account: account, Name: name, Reference: "r"})
-		if e := b.sim.Entries(reference); o.Class != provider.Accepted || len(e) != 1 || e[0].Party != account {
+		if e := b.Sim.Entries(reference); o.Class != provider.Accepted || len(e) != 1 || e[0].Party != account {
 			t.Errorf("%s: %+v, %+v", account, o, e)
 		}
 		b.Advance(time.Minute)
@@ -402,7 +334,7 @@ func TestCollect_byVoucher(t *testing.T) {
 func TestCollect_chargesAddUp(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	b.Network = msisdn.MTN
-	before, want := b.sim.Float(simpaystack.Name), money.Pesewas(0)
+	before, want := b.Sim.Float(simpaystack.Name), money.Pesewas(0)
 	for _, amount := range []money.Pesewas{10, 101, 1999, 1_500_000} {
 		reference := uuid.NewString()
 		b.charge(t, reference, "000", amount)
@@ -413,7 +345,7 @@ func TestCollect_chargesAddUp(t *testing.T) {
 		}
 		want += amount - o.Fee
 	}
-	if got := b.sim.Float(simpaystack.Name) - before; got != want || want == 0 {
+	if got := b.Sim.Float(simpaystack.Name) - before; got != want || want == 0 {
 		t.Errorf("the book moved by %v, the outcomes report %v", got, want)
 	}
 }
