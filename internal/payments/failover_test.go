@@ -192,20 +192,21 @@ func TestPayout_limitsOfRails(t *testing.T) {
 	})
 }
 
-// A payout was sent over one of three rails. Then the database was restored to an earlier time. The repeated request
+// A payout was sent over one of four rails. Then the database was restored to an earlier time. The repeated request
 // adopts the payout from the rail that has it. If no rail has it, it is sent once, after each rail's VisibleAfter.
 func TestFailover_acrossARestore(t *testing.T) {
-	names := []string{"mtn", "hubtel", "paystack"}
+	names := []string{"mtn", "hubtel", "paystack", "moolre"}
 	for holder, name := range append(names, "nobody") {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newFixture(t, d)
 				h.recovers = true
-				all := []*scripted{h.first, h.second, newScripted()}
+				all := []*scripted{h.first, h.second, newScripted(), newScripted()}
 				h.rails = []provider.Rail{
 					{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: all[0]},
 					{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, Disburser: all[1]},
 					{Name: "paystack", Mode: "test", MayRepeat: provider.Requests{Disburse: true}, Disburser: all[2]},
+					{Name: "moolre", Mode: "test", MayDouble: provider.Requests{Disburse: true}, Disburser: all[3]},
 				}
 				n := h.node("a")
 				n.setRoute(route.DisburseWallet, names...)

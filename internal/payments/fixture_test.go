@@ -276,7 +276,7 @@ func (h *fixture) made(o jobs.Options) *node {
 	}
 	l := ledger.New(h.db, h.clock, o.Node)
 	q := jobs.New(h.db, h.clock, log, o)
-	n := &node{fixture: h, db: h.db, ledger: l, queue: q, routes: route.New(h.db, h.clock, log, []string{"mtn", "hubtel", "paystack"}, rails)}
+	n := &node{fixture: h, db: h.db, ledger: l, queue: q, routes: route.New(h.db, h.clock, log, []string{"mtn", "hubtel", "paystack", "moolre"}, rails)}
 	secret := h.secret
 	if secret.Empty() {
 		var err error
