@@ -17,7 +17,7 @@ import (
 func (a *Changes) book(tx *db.Tx, request Request, reference string, key ledger.Key, amount int64) error {
 	err := a.Ledger.Book(tx, ledger.Booking{Kind: request.Kind, Reference: cmp.Or(reference, request.ID), Account: key, Amount: amount, Request: request.ID})
 	if taken := (*ledger.TakenError)(nil); errors.As(err, &taken) {
-		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("No money was moved: the reference %s was used before, at %s", taken.By.Reference, taken.By.At.UTC().Format(time.RFC3339)))
+		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: the reference %s was used before, at %s", taken.By.Reference, taken.By.At.UTC().Format(time.RFC3339)))
 	}
 	return err
 }

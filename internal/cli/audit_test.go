@@ -43,7 +43,7 @@ func TestAudit_verifiedAndExported(t *testing.T) {
 		}
 		w.run(exitOK, "audit", "verify", "--head", head)
 		other := "1:" + strings.Repeat("0", 64)
-		if out, _ := w.run(exitInternal, "audit", "verify", "--head", other); !strings.Contains(out, "made anew") {
+		if out, _ := w.run(exitInternal, "audit", "verify", "--head", other); !strings.Contains(out, "replaced") {
 			t.Fatal(out)
 		}
 		if _, errs := w.run(exitUsage, "audit", "verify", "--head", "1:2"); !strings.Contains(errs, "hexadecimal") {

@@ -355,7 +355,7 @@ func TestHelp_ofSettings(t *testing.T) {
 	}
 	help := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
-		"--listen=ADDRESS Address of the JSON interface; port 0 takes a free one ($MAKOLA_LISTEN). Default: 127.0.0.1:8080.",
+		"--listen=ADDRESS Address of the JSON interface; port 0 means any free port ($MAKOLA_LISTEN). Default: 127.0.0.1:8080.",
 		"--connections=16 Maximum number of connections to PostgreSQL ($MAKOLA_CONNECTIONS).",
 	} {
 		if !strings.Contains(help, want) {

@@ -89,7 +89,7 @@ func TestDoctor_serverRefuses(t *testing.T) {
 	}
 	look(http.StatusOK, `{"message":"ready"}`, stateOK, "the server is ready")
 	look(http.StatusOK, `{"message":"ready, but the disk is nearly full","refused":["the disk is nearly full: contacts are refused"]}`, stateFail, "refuses: the disk is nearly full: contacts are refused")
-	look(http.StatusServiceUnavailable, `{"message":"the database has no connections left"}`, stateFail, "takes no requests: the database has no connections left")
+	look(http.StatusServiceUnavailable, `{"message":"the database has no connections left"}`, stateFail, "accepts no requests: the database has no connections left")
 	look(http.StatusBadGateway, `<html>`, stateFail, "/readyz answers 502")
 	d.Listen = "127.0.0.1:1"
 	d.readiness(t.Context())

@@ -207,10 +207,10 @@ func TestDoctor_diskFilesAndCertificate(t *testing.T) {
 	d.says(t, "descriptors", stateOK, "")
 	d.MaxClients = 4096
 	d.descriptors()
-	d.says(t, "descriptors", stateWarn, "3072 clients")
+	d.says(t, "descriptors", stateWarn, "3072 of 4096 clients")
 	d.files = 255
 	d.descriptors()
-	d.says(t, "descriptors", stateFail, "255 files")
+	d.says(t, "descriptors", stateFail, "255 open files")
 
 	for left, state := range map[time.Duration]string{-time.Hour: stateFail, time.Hour: stateWarn, 100 * 24 * time.Hour: stateOK} {
 		d.TLSCert, d.TLSKey = certificateFor(t, left)

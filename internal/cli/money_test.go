@@ -179,7 +179,7 @@ func TestPayouts_stuckResolvedDecided(t *testing.T) {
 		if len(log) != 2 || log[0]["changes"].([]any)[0] != "status: submitted → failed;" {
 			t.Fatalf("audited: %v", log)
 		}
-		has(t, log[1], map[string]any{"reason": "statement 5", "changes": []string{"status: submitted → success;", "taken by the provider: - → GHS 0.05;", "commission: - → GHS 0.00;"}})
+		has(t, log[1], map[string]any{"reason": "statement 5", "changes": []string{"status: submitted → success;", "provider's fee: - → GHS 0.05;", "commission: - → GHS 0.00;"}})
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "90.00"})
 		statement := w.list("ledger", "statement", id)
 		if len(statement) != 8 {

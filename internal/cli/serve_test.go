@@ -64,7 +64,7 @@ func TestServe_cannotStart(t *testing.T) {
 	start(folder, exitUsage, "The password in --proxy can be read", "--env", "production", "--proxy=http://ama:secret@127.0.0.1:1")
 	t.Setenv(config.EnvMasterKeyFile, "")
 	t.Setenv(config.EnvMasterKey, key)
-	start(folder, exitUsage, "because it has an account with MTN", "--mtn-url", "https://momo.example")
+	start(folder, exitUsage, "because it has credentials of MTN", "--mtn-url", "https://momo.example")
 
 	empty := t.TempDir()
 	noPlace := filepath.Join(empty, "none", "ready.json")
@@ -93,7 +93,7 @@ func TestServe_cannotStart(t *testing.T) {
 		"--sim", "http://127.0.0.1:1", "--public-url", "https://pay.example", "--trusted-proxy", "10.0.0.1")
 	t.Setenv(config.EnvMasterKey, key)
 	for _, url := range []string{"mysql://x", "mysql://x?a=b", "postgres://127.0.0.1:port/none", "none"} {
-		start(folder, exitUsage, "The URL of the database (MAKOLA_DATABASE) cannot be used: it must be one such as postgres://", "--database", url)
+		start(folder, exitUsage, "The URL of the database (MAKOLA_DATABASE) cannot be used: it must have the form postgres://", "--database", url)
 		for _, command := range []string{"tenant list", "migrate up"} {
 			if _, errs := (where{t: t}).run(exitUsage, append(strings.Fields(command), "--database", url)...); !strings.Contains(errs, "(MAKOLA_DATABASE)") {
 				t.Errorf("%s with %s: %q", command, url, errs)

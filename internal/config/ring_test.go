@@ -98,7 +98,7 @@ func TestRing_firstKeyIsCompatible(t *testing.T) {
 func TestRing_errorNamesTheKey(t *testing.T) {
 	one := hex.EncodeToString(bytes.Repeat([]byte{1}, SecretBytes))
 	for text, want := range map[string]string{
-		one + "\nshort": "key 2 of the ring", one + " " + one: "key 2 of the ring is there twice", strings.Repeat(one+"\n", MaxRing+1): "at most 8",
+		one + "\nshort": "key 2 of the ring", one + " " + one: "key 2 of the ring occurs twice", strings.Repeat(one+"\n", MaxRing+1): "at most 8",
 	} {
 		if _, err := ParseSecret(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), one) {
 			t.Errorf("%v, want %q", err, want)
