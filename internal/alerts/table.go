@@ -72,7 +72,7 @@ func people() []Alert {
 		above("MakolaGlassBroken", "makola_break_glass", "", "", 0).
 			says("`makola_break_glass` > 0", "A command ran with --break-glass, without an approver. Ask the person who ran it, and compare with makola audit list.", "break-glass-used"),
 		above("MakolaActsWait", "makola_acts_waiting", "", "", 0).lasting("4h").ticket().
-			says("`makola_acts_waiting` > 0 for four hours", "A change request has waited four hours for approval. It expires after 24 hours. Ask an approver to open Approvals.", "approval-waits"),
+			says("`makola_acts_waiting` > 0 for four hours", "A change request has waited four hours for approval, and expires after 24. Ask an approver to open Approvals.", "approval-waits"),
 		above("MakolaRecovery", "makola_recovery", "", "", 0).
 			says("`makola_recovery` above 0", "The database may have gone back in time, and customers may get 503. Run makola recovery status.", "recovery"),
 	}

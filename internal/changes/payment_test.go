@@ -231,7 +231,7 @@ func TestResolve_booksProviderCosts(t *testing.T) {
 		}
 		request, err := f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{Paid: true, Fee: &fee, Commission: &commission}, "line 7")
 		f.asked(request, err, KindResolve, 1)
-		if !strings.HasSuffix(request.Sentence, "GHS 10.00; the provider took GHS 0.30 and gave us GHS 0.05") {
+		if !strings.HasSuffix(request.Sentence, "GHS 10.00; provider's fee GHS 0.30, commission GHS 0.05") {
 			t.Error(request.Sentence)
 		}
 		if request = f.approved(f.first, request); request.State != Done {
@@ -436,7 +436,7 @@ func TestCredits_soldAndReturnedOnce(t *testing.T) {
 		}
 		sell, err := f.SellCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, 1000, 3500, "paid by bank")
 		f.asked(sell, err, KindSellCredits, 1)
-		if !strings.HasPrefix(sell.Sentence, "Give 1,000") && !strings.HasPrefix(sell.Sentence, "Give 1000") || !strings.HasSuffix(sell.Sentence, "to Adom Stores (live) for GHS 35.00") {
+		if !strings.HasPrefix(sell.Sentence, "Sell 1,000") && !strings.HasPrefix(sell.Sentence, "Sell 1000") || !strings.HasSuffix(sell.Sentence, "to Adom Stores (live) for GHS 35.00") {
 			t.Error(sell.Sentence)
 		}
 		if credits() != 0 {

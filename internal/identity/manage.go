@@ -59,7 +59,7 @@ func (i *Identity) locked(tx *db.Tx, email string) (p Person, password bool, err
 }
 
 // Invite gives a person a role in tx. The caller writes the audit entry in the same transaction. It creates a missing
-// person. invited reports whether the link of the invitation is valid. Whoever uses the link becomes the person, with
+// person. invited reports whether the link of the invitation is valid. The user of the link becomes the person, with
 // every role. Older links end. If the person has a role at the place, Invite changes nothing and returns Duplicate.
 //
 // An existing account proves nothing: anybody who may invite people could have created it and chosen its password. So
