@@ -133,20 +133,29 @@ func cellNetwork(text string) (msisdn.Network, bool) {
 // grouped is an amount with commas between thousands.
 var grouped = regexp.MustCompile(`^\d{1,3}(,\d{3})+(\.\d+)?$`)
 
-// cellAmount parses an amount as people write it in files: with a currency, with commas between thousands, or with
-// the rounding errors of a spreadsheet.
+// spaced is an amount with spaces between thousands. Other spaces may hide a point: "5 00" is not 500.
+var spaced = regexp.MustCompile(`^\d{1,3}( \d{3})+(\.\d+)?$`)
+
+// cellAmount parses an amount as people write it in files: with a currency, with commas, spaces or apostrophes between
+// thousands, or with the rounding errors of a spreadsheet.
 func cellAmount(text string) (money.Pesewas, error) {
-	plain := strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || r == '₵' || r == '\'' {
+	plain := strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r) || r == '\'':
+			return ' '
+		case unicode.Is(unicode.Cf, r) || r == '₵':
 			return -1
 		}
 		return unicode.ToUpper(r)
-	}, text)
+	}, text))
 	for _, currency := range []string{"GHS", "GHC", "GH¢", "GH"} {
 		if cut := strings.TrimSuffix(strings.TrimPrefix(plain, currency), currency); cut != plain {
-			plain = cut
+			plain = strings.TrimSpace(cut)
 			break
 		}
+	}
+	if spaced.MatchString(plain) {
+		plain = strings.ReplaceAll(plain, " ", "")
 	}
 	if grouped.MatchString(plain) {
 		plain = strings.ReplaceAll(plain, ",", "")
