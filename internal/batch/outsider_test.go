@@ -3,10 +3,12 @@ package batch
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -98,4 +100,32 @@ func TestDraft_fileForms(t *testing.T) {
 	if r := n.read("Long", "number,network,amount,name,note\n0241234567,MTN,5,"+long+","+long+"\n")[0]; r.State == RowReady && (len(r.Name) > maxGiven || len(r.Note) > 2*maxGiven) {
 		t.Errorf("a name of %d characters is kept", len(r.Name))
 	}
+}
+
+// A reference that two rows have is named before the batch is sent: a program is refused, and people are warned. Sent all the same, one row
+// is paid and the money of the other returns.
+func TestDraft_referenceTwice(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).node("a")
+		caller := n.key()
+		rows := people(3)
+		rows[0].Reference, rows[2].Reference = "salary-2026-11", "salary-2026-11"
+		_, _, err := n.Make(t.Context(), Upload{Tenant: caller.Tenant, Requester: caller.Key, Key: caller.Key, Name: "Program", Once: caller}, rows)
+		if e := problem.From(err); e == nil || len(e.Fields["rows.3.client_reference"]) != 1 || len(e.Fields) != 1 {
+			t.Errorf("a reference twice is answered %v", err)
+		}
+		b := n.requested("Salaries", "number,network,amount,reference\n0241234567,MTN,5,salary-2026-11\n0241234568,MTN,6,salary-2026-11\n0241234569,MTN,7,\n")
+		list, err := n.Warnings(t.Context(), b.Tenant, b.ID, 1)
+		if err != nil || len(list) != 1 || list[0].Line != 2 || list[0].Field != fieldReference || !strings.Contains(list[0].Text, "row 1") {
+			t.Errorf("the warnings are %+v, %v", list, err)
+		}
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(time.Minute)
+		if is := n.is(b.ID); is.Status != Finished || is.Accepted != 2 || n.wallet() != funds-n.spent(is) {
+			t.Errorf("%s, %d accepted, the wallet has %s", is.Status, is.Accepted, n.wallet())
+		}
+		n.sound()
+	})
 }

@@ -179,7 +179,7 @@ JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.bank = 
 WHERE r.batch = $1 AND r.line BETWEEN $2 AND $3 AND r.state = 'ready' GROUP BY r.line ORDER BY r.line`
 
 // Warnings checks up to 1,000 rows from a line on. It finds rows that are in the batch twice, payouts of the same
-// amount to the same account in the last 30 days, and existing references.
+// amount to the same account in the last 30 days, existing references, and references that two of these rows have.
 func (s *Batches) Warnings(ctx context.Context, tenant, id string, from int) (list []Warning, err error) {
 	b, err := s.Get(ctx, tenant, id)
 	if err != nil {
@@ -221,7 +221,13 @@ func (s *Batches) warnOfPayouts(ctx context.Context, b Batch, rows []Row, list [
 	if err != nil {
 		return nil, err
 	}
+	first := map[string]int{} // the row of each reference of its own
 	for i, r := range rows {
+		if line, twice := first[r.Reference]; twice {
+			list = append(list, Warning{r.Line, fieldReference, "is the reference of row " + strconv.Itoa(line) + ", too: only one of them is paid"})
+		} else if r.Reference != "" {
+			first[r.Reference] = r.Line
+		}
 		if at, was := paid[book.Paid{Account: r.Account, Amount: r.Amount}]; was {
 			list = append(list, Warning{r.Line, fieldNumber, "was paid the same amount on " + at.UTC().Format(time.DateOnly)})
 		}

@@ -48,11 +48,16 @@ func (s *Batches) checked(ctx context.Context, u Upload, given []Given) ([]Row, 
 	}
 	rows := make([]Row, len(given))
 	var bad problem.Fields
-	faults := 0
+	faults, first := 0, map[string]int{} // the row of each reference of its own
 	for i, g := range given {
 		rows[i] = members.row(i+1, i+1, g, known)
 		if err := s.checkRow(ctx, t, &rows[i]); err != nil {
 			return nil, err
+		}
+		if line, twice := first[rows[i].Reference]; twice {
+			rows[i].bad(fieldReference, "is the reference of row "+strconv.Itoa(line)+", too")
+		} else if rows[i].Reference != "" {
+			first[rows[i].Reference] = i + 1
 		}
 		for field, why := range rows[i].Problems {
 			for _, text := range why {
