@@ -310,3 +310,48 @@ func TestFind_byStatus(t *testing.T) {
 		}
 	})
 }
+
+// A database that is restored from before a draft lost its Idempotency-Key. The repeated request makes a new draft with the same code, so
+// its payouts have the references of before. Rows of a batch that the database still has are named as paid.
+func TestRecovery_sameIdempotencyKey(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		send := func(n *node, name string) Batch {
+			n.answers = idempotency.NewAnswers(n.db, n.clock)
+			caller := n.key()
+			caller.IdempotencyKey, caller.BodyHash = "draft "+name, name
+			return n.byKey(caller, name, 20)
+		}
+		n := f.node("a")
+		b := send(n, "Salaries")
+		n.pass(time.Minute)
+		life := newFixture(t, dbtest.Open(t, d.Engine()))
+		life.bank, life.recovers, life.tenantID = f.bank, true, f.tenant.ID
+		again := life.node("b")
+		if err := again.lost.Begin(t.Context(), "a restore", time.Time{}, "a restore", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		if err := again.lost.Open(t.Context(), "all is done again", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		same := send(again, "Salaries")
+		if same.ID == b.ID || same.Code != b.Code {
+			t.Errorf("the code was %s and is %s", b.Code, same.Code)
+		}
+		again.pass(5 * time.Minute)
+		if is := again.is(same.ID); is.Status != Finished || is.Accepted != 20 || again.wallet() != funds-same.Total() {
+			t.Errorf("%s by %q, %d accepted, the wallet has %s", is.Status, is.Cause, is.Accepted, again.wallet())
+		}
+		f.bank.wantOnePost(t)
+		other, _, err := again.Make(t.Context(), Upload{Tenant: same.Tenant, Requester: same.Key, Key: same.Key, Name: "Wages"}, people(20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := again.Overlaps(t.Context(), other.Tenant, other.ID); err != nil || len(list) != 1 || list[0].ID != same.ID || list[0].Rows != 20 {
+			t.Errorf("the overlaps are %+v, %v", list, err)
+		}
+		_, err = again.Freeze(t.Context(), other.Tenant, other.ID, "")
+		wantCode(t, err, "rows_paid_before")
+		again.sound()
+	})
+}
