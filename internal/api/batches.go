@@ -20,7 +20,7 @@ import (
 const (
 	batchNameMax   = 100
 	batchReasonMax = 500
-	batchPage      = 100
+	batchPage      = 100 // rows
 	batchPageMax   = 1000
 	shownFaults    = 100 // maximum number of row errors in one response
 )
@@ -161,6 +161,45 @@ func batchStatus(c *call) error {
 	}
 	b, err := c.batchOf(f)
 	return c.answerBatch("Batch fetched successfully", b, false, err)
+}
+
+// listBatches returns a page of the account's batches, newest first, also those of its people.
+func listBatches(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	var states []string
+	for _, s := range batch.States() {
+		states = append(states, string(s))
+	}
+	status := f.choice("status", false, states...)
+	number, size := f.number("page", 1, 1, maxPage), f.number("page_size", defaultPage, 1, maxPageSize)
+	if err := f.err(); err != nil {
+		return err
+	}
+	list, total, err := c.api.Batches.Page(c.ctx, c.caller.Tenant, batch.Status(status), number, size)
+	if err != nil {
+		return err
+	}
+	w := c.success("Batches fetched successfully")
+	w.List("data")
+	for _, b := range list {
+		w.Object("")
+		w.batch(b)
+		w.End()
+	}
+	w.End()
+	query := url.Values{}
+	if status != "" {
+		query.Set("status", status)
+	}
+	if size != defaultPage {
+		query.Set("page_size", strconv.Itoa(size))
+	}
+	c.filteredPages(query, number, size, int64(total), len(list))
+	w.End()
+	return nil
 }
 
 // batchRows returns a page of the rows of a batch with their outcomes.

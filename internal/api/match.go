@@ -47,6 +47,15 @@ next:
 	return nil, nil
 }
 
+// lacksID reports whether a path with a slash at its end may be that of a single thing whose id is empty. Such a request must not be answered
+// with the list.
+func (a *API) lacksID(method, path string) bool {
+	return slices.ContainsFunc(a.patterns, func(e *endpoint) bool {
+		rest, ok := strings.CutPrefix(e.path, path+"/{")
+		return ok && strings.Index(rest, "}") == len(rest)-1 && e.method(method) != nil
+	})
+}
+
 // method returns the route of a method, or nil.
 func (e *endpoint) method(method string) *Route {
 	for _, r := range e.routes {

@@ -19,6 +19,7 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "payment-api/send/bank", Scope: access.Payout, Body: moneyBody, Listed: true, Reference: "client_reference", handle: payoutToBank},
 		{Method: http.MethodPost, Path: "payment-api/refund", Scope: access.Payout, Body: moneyBody, Listed: true, Reference: "client_reference", handle: refund},
 		{Method: http.MethodPost, Path: "payment-api/batches", Stores: true, Scope: access.Batches, Body: bulkBody, Listed: true, handle: makeBatch},
+		{Method: http.MethodGet, Path: "payment-api/batches", Scope: access.Batches, Body: moneyBody, handle: listBatches},
 		{Method: http.MethodGet, Path: "payment-api/batches/{batch_id}", Scope: access.Batches, Body: moneyBody, handle: batchStatus},
 		{Method: http.MethodGet, Path: "payment-api/batches/{batch_id}/rows", Scope: access.Batches, Body: moneyBody, handle: batchRows},
 		{Method: http.MethodPost, Path: "payment-api/batches/{batch_id}/submit", Scope: access.Batches, Body: moneyBody, Listed: true, handle: submitBatch},

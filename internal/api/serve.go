@@ -127,6 +127,9 @@ func (c *call) run() error {
 		return nil
 	}
 	if rest, ok := strings.CutPrefix(path, prefix); ok {
+		if strings.HasSuffix(c.r.URL.EscapedPath(), "/") && c.api.lacksID(c.r.Method, rest) {
+			rest += "/"
+		}
 		return c.interfaces(rest)
 	}
 	if rest, ok := strings.CutPrefix(path, "/callbacks/"); ok {

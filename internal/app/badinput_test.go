@@ -66,6 +66,7 @@ func (a *actor) example(operation string) apitest.Example {
 		"submitVoucher": {Body: map[string]string{"transaction_id": `"00000000-0000-4000-8000-000000000001"`, "code": `"123456"`}},
 		"makeBatch":     {Body: map[string]string{"name": `"Salaries"`, "again": `"They were not paid"`, "rows": `[{"account_number":"0240000001","channel":"MTN","amount":"5.00"}]`}},
 		// The batch does not exist: a good request is a 404.
+		"listBatches": query("status", "finished", "page", "1", "page_size", "10"),
 		"batchStatus": {Path: batchPath}, "batchRows": {Path: batchPath, Query: map[string]string{"status": "failed", "page": "1", "page_size": "10"}},
 		"submitBatch": {Path: batchPath, Body: map[string]string{"again": `"They were not paid"`}}, "pauseBatch": {Path: batchPath, Body: map[string]string{}},
 		"resumeBatch": {Path: batchPath, Body: map[string]string{}}, "cancelBatch": {Path: batchPath, Body: map[string]string{"reason": `"Wrong month"`}},

@@ -20,6 +20,11 @@ const (
 	Void      Status = "void"      // ended by a recovery before it began
 )
 
+// States are all states of a batch.
+func States() []Status {
+	return []Status{Draft, Requested, Running, Paused, Finished, Cancelled, Void}
+}
+
 // event is the cause of a transition.
 type event string
 

@@ -56,6 +56,12 @@ AND (status IN ('draft', 'requested', 'running', 'paused', 'finished') OR accept
 WHERE id = $1 AND version = $2`
 
 	listBatches = `SELECT ` + batchColumns + ` FROM batches WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
+
+	ofTenant = ` FROM batches WHERE tenant = $1 AND ($2 = '' OR status = $2)`
+
+	countOfTenant = `SELECT count(*)` + ofTenant
+
+	pageOfTenant = `SELECT ` + batchColumns + ofTenant + ` ORDER BY id DESC LIMIT $3 OFFSET $4`
 )
 
 // Get reads a batch of a tenant.
@@ -110,6 +116,32 @@ func (s *Batches) List(ctx context.Context, tenant, after string, limit int) (li
 		})
 	})
 	return list, err
+}
+
+// Page returns a page of a tenant's batches with a status, newest first, and the number of all of them. An empty status means all. Pages count
+// from 1. The sums of a draft are those of its ready rows.
+func (s *Batches) Page(ctx context.Context, tenant string, status Status, page, size int) (list []Batch, total int, err error) {
+	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
+		list = nil
+		first := (page - 1) * size
+		if _, err := tx.One(countOfTenant, []any{tenant, status}, &total); err != nil || first >= total {
+			return err
+		}
+		return tx.Query(pageOfTenant, []any{tenant, status, int64(size), int64(first)}, func(r *db.Row) error {
+			var b Batch
+			err := b.scan(r)
+			list = append(list, b)
+			return err
+		})
+	})
+	for i := range list {
+		if err == nil && list[i].Status == Draft {
+			var counted Counts
+			counted, err = s.Count(ctx, list[i])
+			list[i].Amount, list[i].Charges = counted.Amount, counted.Charges
+		}
+	}
+	return list, total, err
 }
 
 const (
