@@ -62,6 +62,7 @@ type fixture struct {
 	queue                    *jobs.Queue
 	routes                   *route.Table
 	rail                     *silent
+	lost                     *recovery.Recovery
 	tenant                   tenant.Tenant
 	requester, first, second By
 	funded                   int // how often the requester was made to ask for money
@@ -85,14 +86,15 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	queue := jobs.New(d, c, quiet, jobs.Options{Node: "test"})
 	answers, hooks := idempotency.NewAnswers(d, c), webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret})
 	senders := senderid.New(d, tenants, answers, c, config.Quotas{})
-	texts := messaging.New(messaging.Deps{Recovery: recovery.New(d, c, quiet), DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Answers: answers, Senders: senders,
+	f.lost = recovery.New(d, c, quiet)
+	texts := messaging.New(messaging.Deps{Recovery: f.lost, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Answers: answers, Senders: senders,
 		Contacts: contacts.New(d, tenants, answers, c, config.Quotas{}), Clock: c, Log: quiet, Secret: secret,
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: unsent{}}})
 	f.rail = &silent{}
 	routes := route.New(d, c, quiet, []string{"hubtel"}, []provider.Rail{{Name: "hubtel", Mode: "live", VisibleAfter: 5 * time.Minute, Disburser: f.rail, Collector: f.rail}})
 	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckFloat)
 	pays := payments.New(payments.Deps{Treasury: orders, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Webhooks: hooks, Routes: routes, Lookups: lookup.New(d, tenants, routes, c),
-		Clock: c, Log: quiet, Secret: secret, CallbackURL: func(provider.Rail) string { return "" },
+		Clock: c, Log: quiet, Secret: secret, Recovery: f.lost, CallbackURL: func(provider.Rail) string { return "" },
 		Approval: func(ctx context.Context, by payments.Requester, pay book.Payment) (*payments.PendingApproval, error) {
 			return f.HoldPayout(ctx, by, pay)
 		}})

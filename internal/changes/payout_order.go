@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -224,12 +225,22 @@ func (a *Changes) acceptPayout(ctx context.Context, o Order, order PayoutOrder, 
 		}
 		return plan.pending(ctx, payoutRequest(pay))
 	}
+	p.Requester.Adopted = a.adopted(o, KindSendPayout)
 	caller, err := o.caller()
 	if err != nil {
 		return "", err
 	}
 	pay, _, err := a.Payments.Payout(ctx, caller, p)
 	return pay.ID, err
+}
+
+// adopted records who entered a payment that a recovery found at a provider. It has no request: its approval, if it
+// needed one, was lost with the rows that the recovery replaces.
+func (a *Changes) adopted(o Order, kind string) func(tx *db.Tx, pay book.Payment) error {
+	return func(tx *db.Tx, pay book.Payment) error {
+		return a.Store.audit.Write(tx, audit.Entry{Actor: o.By.name(), Person: o.By.id(), Origin: o.By.Origin, Action: kind, Tenant: pay.Tenant, Subject: pay.ID, Reason: o.Reason,
+			Details: map[string]any{"reference": reference(pay), "changes": []audit.Change{{What: string(pay.Kind), After: "was found at the provider in a recovery, and is not sent"}}}})
+	}
 }
 
 // caller returns the caller for whom the payment of a form is accepted. The form's id makes its Idempotency-Key.

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -87,6 +88,36 @@ func TestPayoutOrder_atOnce(t *testing.T) {
 		if again, err := f.onPage(f.finance, id, Values{"amount": "4.99"}); err != nil || again.ID != r.ID || len(f.entries()) != len(log) {
 			t.Errorf("the form again: %+v, %v", again, err)
 		}
+	})
+}
+
+// A recovery finds the payout of a form at the provider. The payout needs no approval again, and the audit log has who entered it.
+func TestPayoutOrder_adoptedInARecovery(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		f.rail.paid = true
+		if err := errors.Join(f.lost.Begin(t.Context(), "a restore", f.clock.Now().Add(-time.Hour), "", "node"), f.lost.Open(t.Context(), "redone", "ama")); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := f.lost.State(t.Context()); err != nil || !s.Lasts() {
+			t.Fatal(s, err)
+		}
+		f.clock.Advance(10 * time.Minute)
+		id := newID()
+		r, err := f.onPage(f.finance, id, nil)
+		if err != nil || r.State != Done {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if pay := f.payment(r.ID); pay.AwaitsApproval() || pay.Rail != "hubtel" {
+			t.Errorf("%+v", pay)
+		}
+		log := f.entries()
+		if log[0].Action != KindSendPayout || log[0].Subject != r.ID || log[0].Tenant != f.tenant.ID || log[0].Person != f.finance.Visitor.Person.ID || log[0].Origin != "192.0.2.9" || len(log[0].Changes()) != 1 {
+			t.Errorf("%+v", log[0])
+		}
+		if again, err := f.onPage(f.finance, id, nil); err != nil || again.ID != r.ID || len(f.entries()) != len(log) {
+			t.Errorf("the form again: %+v, %v", again, err)
+		}
+		f.sound()
 	})
 }
 

@@ -129,6 +129,7 @@ func (a *Changes) acceptRefund(ctx context.Context, o Order, of, planned book.Pa
 		}
 		return plan.pending(ctx, refundRequest(of, refund))
 	}
+	r.Requester.Adopted = a.adopted(o, KindRefund)
 	refund, _, err := a.Payments.Refund(ctx, caller, r)
 	return refund.ID, err
 }

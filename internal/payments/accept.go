@@ -99,7 +99,11 @@ func (p *Payments) requireApproval(ctx context.Context, a *request) error {
 	var h *PendingApproval
 	var err error
 	switch {
-	case a.requester == nil || a.Adopted:
+	case a.requester == nil:
+	case a.Adopted:
+		if record := a.requester.Adopted; record != nil {
+			a.InTx = all([]func(*db.Tx) error{a.InTx, func(tx *db.Tx) error { return record(tx, a.Payment) }})
+		}
 	case a.requester.Plan != nil:
 		h, err = a.requester.Plan(ctx, a.Payment)
 	case p.approval != nil:

@@ -92,6 +92,9 @@ type Requester struct {
 	// Plan returns the approval that a person's payout needs. It is nil for an access key, for which ApprovalPolicy
 	// decides.
 	Plan func(ctx context.Context, pay book.Payment) (*PendingApproval, error)
+	// Adopted records a person's payout that a recovery found at a provider, in the transaction that accepts it. Such
+	// a payout has no plan. It is nil for an access key.
+	Adopted func(tx *db.Tx, pay book.Payment) error
 }
 
 // A PendingApproval describes the approval that a payout needs.
