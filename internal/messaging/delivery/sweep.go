@@ -24,8 +24,10 @@ const (
 	(SELECT tenant, campaign, no FROM chunks WHERE state = 'staged' AND created_at < $1 ORDER BY created_at LIMIT $2)`
 	sweepEarly = `DELETE FROM early_receipts WHERE (upstream_id, id) IN
 	(SELECT upstream_id, id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2)`
+	// A small campaign stays active in its row. It has ended when no recipient waits.
 	sweepTexts = `UPDATE campaigns SET message = '' WHERE (tenant, id) IN
-	(SELECT tenant, id FROM campaigns WHERE message <> '' AND status <> 'active' AND left_over = 0 AND created_at < $1 ORDER BY created_at LIMIT $2)`
+	(SELECT c.tenant, c.id FROM campaigns c WHERE c.message <> '' AND c.created_at < $1 AND (c.status <> 'active' AND c.left_over = 0
+		OR c.numbers <> '' AND ` + waitingOfSmall + ` = 0) ORDER BY c.created_at LIMIT $2)`
 )
 
 // retention deletes rows that are no longer needed.

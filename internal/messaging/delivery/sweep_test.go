@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
 )
 
 // sweptTables are the tables that the sweep empties. insert adds rows with the keys $1 and the time $2.
@@ -64,6 +65,29 @@ func TestSweep_smallSets(t *testing.T) {
 				t.Errorf("%s: %d rows are left, expected %d", s.table, left, fresh)
 			}
 		}
+	})
+}
+
+// The texts of small campaigns are removed, too, once no recipient waits.
+func TestSweep_textsOfSmallCampaigns(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		sent := h.mustSend("the text", "0241000001", "0241000002")
+		h.operator.SetReady(problem.New(problem.Unavailable, "away", "The operator is away"))
+		waiting := h.mustAccept(h.order("the other text", "0241000003"))
+		h.clock.Advance(time.Hour)
+		sweep := h.retention()
+		sweep.texts = time.Minute
+		if err := sweep.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if is := h.campaign(sent); is.Message != "" || is.Status != CampaignDone {
+			t.Errorf("the ended campaign: %q, %s", is.Message, is.Status)
+		}
+		if is := h.campaign(waiting); is.Message != "the other text" {
+			t.Errorf("the waiting campaign: %q", is.Message)
+		}
+		h.sound()
 	})
 }
 
