@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/checkup"
 	"github.com/makola/makola/internal/closing"
+	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/figures"
@@ -241,7 +242,7 @@ func (a *App) watchDatabase(ctx context.Context) error {
 	}
 	a.recovery = recovery.New(a.db, a.clock, a.log)
 	a.watch = recovery.NewWatch(a.recovery, recovery.WatchOptions{
-		Began: func(tx *db.Tx) { lease.EndAll(tx); batch.RecoveryBegan(tx, a.clock) },
+		Began: func(tx *db.Tx) { lease.EndAll(tx); batch.RecoveryBegan(tx, a.clock); compose.RecoveryBegan(tx) },
 		Node:  a.cfg.Node, Folder: a.cfg.Data, Synchronous: a.cfg.Synchronous, Restored: recovery.Restore{ID: last.ID, MadeAt: last.MadeAt}, Accounts: a.accounts(),
 	})
 	if err := a.watch.Start(ctx); err != nil {

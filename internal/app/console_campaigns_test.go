@@ -139,7 +139,7 @@ func TestCampaignPages_approval(t *testing.T) {
 	})
 }
 
-// What a person cannot send is said at its field, with the form as it was.
+// A refusal names its field and shows the form as it was filled in.
 func TestCampaignPages_refusals(t *testing.T) {
 	eachBatching(t, func(t *testing.T, b *browsed) {
 		for _, bad := range []struct {
@@ -170,7 +170,7 @@ func (b *browsed) passes(by time.Duration) {
 	}
 }
 
-// A promotional campaign of Saturday 21:30 says when it will begin, waits until then, and can be stopped meanwhile, which returns its
+// The pages of a promotional campaign of Saturday 21:30 show its begin. It waits until then, and can be stopped meanwhile, which returns its
 // credits.
 func TestCampaignPages_promotionalWaits(t *testing.T) {
 	for _, e := range dbtest.Engines() {

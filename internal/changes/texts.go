@@ -73,7 +73,7 @@ func textsSentence(t tenant.Tenant, p compose.Price) string {
 	return fmt.Sprintf("Send texts from %s to %d recipients for %s, %s", p.Sender, len(p.Texts), t.SMSCredits().Asset.Text(p.Credits()), begins(p))
 }
 
-// begins says when a campaign begins.
+// begins returns the begin of a campaign as text.
 func begins(p compose.Price) string {
 	if p.Begins.IsZero() {
 		return "at once"

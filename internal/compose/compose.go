@@ -6,7 +6,8 @@
 // transaction: a repeated form sends nothing.
 //
 // Files: compose.go (the store), states.go (request, withdrawal, sending), price.go (texts of the recipients), fields.go
-// (fields of a text), recipients.go (numbers, groups and files), erasure.go (old drafts, and a person's number).
+// (fields of a text), recipients.go (numbers, groups and files), erasure.go (old drafts, drafts of a restored database, and a
+// person's number).
 package compose
 
 import (

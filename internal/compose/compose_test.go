@@ -251,6 +251,23 @@ func TestDrafts_bounded(t *testing.T) {
 	})
 }
 
+// A recovery deletes drafts, requested ones too: they may have been sent before the restore.
+func TestRecoveryBegan_deletesDrafts(t *testing.T) {
+	each(t, func(f *fixture) {
+		written, requested := f.must("Hi", Source{Numbers: "0241000001"}), f.must("Ho", Source{Numbers: "0241000002"})
+		f.request(requested)
+		f.Write(func(tx *db.Tx) error { RecoveryBegan(tx); return nil })
+		if _, err := f.Get(t.Context(), "shop", written.ID); !problem.Is(err, problem.NotFound) {
+			t.Errorf("the draft: %v", err)
+		}
+		if err := f.Send(t.Context(), "shop", requested.ID, requested.Digest, func(*db.Tx, Price) error { return nil }); !problem.Is(err, problem.NotFound) {
+			t.Errorf("the requested one: %v", err)
+		}
+		f.Quiet()
+		f.WantBalance(100)
+	})
+}
+
 // Fields are filled in texts of every length with characters of one, two and four octets.
 func FuzzFill(f *testing.F) {
 	f.Add("Hi {first_name}", "Ama")

@@ -16,6 +16,12 @@ const (
 	draftsOf = `SELECT tenant, id, status, created_at FROM text_drafts WHERE status <> 'sent' AND recipients LIKE '%"' || $1 || '"%' ORDER BY tenant, id`
 )
 
+const voidDrafts = `DELETE FROM text_drafts WHERE status <> 'sent'`
+
+// RecoveryBegan deletes all drafts in the transaction that begins a recovery. A draft may have been sent before the restore, and the
+// approval of its request would send it again.
+func RecoveryBegan(tx *db.Tx) { tx.Defer(voidDrafts, -1) }
+
 // Named is a draft that has a number among its recipients.
 type Named struct {
 	Tenant, ID string

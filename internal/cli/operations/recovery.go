@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/problem"
@@ -46,6 +47,7 @@ func (c *recoveryBegin) Run(e *frame.Env) error {
 		return r.Begin(e.Ctx, "an operator said so", c.Since, c.Reason, o.Actor, audit, func(tx *db.Tx) error {
 			lease.EndAll(tx)
 			batch.RecoveryBegan(tx, o.Clock)
+			compose.RecoveryBegan(tx)
 			return nil
 		})
 	})

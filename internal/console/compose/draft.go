@@ -79,7 +79,7 @@ func (ps *Pages) show(v *console.Visit, d compose.Draft, wrong error) (console.A
 	return console.Answer{Title: "Campaign", Wrong: wrong != nil, Body: draftPage(append(parts, page.Panel("Send", page.Asking(confirm))), buttons)}, nil
 }
 
-// unpriced says why a draft cannot be sent now.
+// unpriced returns an error with all reasons why a draft cannot be sent now.
 func unpriced(err error) error {
 	e := problem.From(err)
 	var texts []string
