@@ -22,6 +22,7 @@
 //	exceptions.go   exceptions of statements, one or many
 //	wallet.go       money funded to a wallet or adjusted in it
 //	batch.go        a batch of payouts sent
+//	texts.go        a campaign that a person wrote on a page
 //	refund_operator.go  a refund that an operator requests for an account
 //	refund.go       a refund that a person requests on a page
 //	payout_order.go a payout that a person requests on a page
