@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/batch"
-	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/inbox"
