@@ -48,8 +48,8 @@ func TestCredentialFlags_areAllRefused(t *testing.T) {
 				n++
 			}
 		}
-		if n != 12 {
-			t.Errorf("%d settings are credentials, 12 are tested", n)
+		if n != 15 {
+			t.Errorf("%d settings are credentials, 15 are tested", n)
 		}
 	}
 }
