@@ -12,7 +12,7 @@
 //
 //	build.go                 how the table is put together, started and stopped
 //	catalogue_change.go      an operator's change of the catalogues, checked and stored
-//	bank_list.go             our codes of banks compared with the providers' own lists
+//	bank_list.go, status.go  our codes of banks compared with the providers' own lists; the state of each provider for operators
 //	catalogue.go             networks, services and banks; the network of a number
 //	switches.go, erasure.go  routes and pauses, changed by operators; a person's number and name, erased from the exchanges
 //	choose.go, exchanges.go  the choice of a provider; exchanges with each provider, redacted
