@@ -37,7 +37,7 @@ func TestNotKnown_checkedAtStart(t *testing.T) {
 				asked[s.Provider]++
 			}
 		}
-		return asked["mtn"] == 4 && asked["hubtel"] == 5 && asked["paystack"] >= 2 // operations
+		return asked["mtn"] == 3 && asked["hubtel"] == 5 && asked["paystack"] >= 2 // operations
 	})
 	for _, s := range said {
 		if s.NotKnown.State != route.Understood {
