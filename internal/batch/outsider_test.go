@@ -129,3 +129,14 @@ func TestDraft_referenceTwice(t *testing.T) {
 		n.sound()
 	})
 }
+
+// Payrolls name the amount by what it is and in which money.
+func TestDraft_payrollHeadings(t *testing.T) {
+	n := newFixture(t, dbtest.Open(t, db.SQLite)).stopped("a")
+	for i, heading := range []string{"Net Pay (GHS)", "NET SALARY GH", "Amount in Cedis", "Net pay", "Amount (GH¢)"} {
+		rows := n.read("Payroll "+strings.Repeat("x", i), "Staff No,Name,MoMo Number,Network,"+heading+"\nS001,Ama Owusu,0241234567,MTN,12.50\n")
+		if len(rows) != 1 || rows[0].Amount != 1250 || rows[0].Note != "S001" || rows[0].State != RowReady {
+			t.Errorf("%s: %+v", heading, rows)
+		}
+	}
+}

@@ -86,13 +86,21 @@ func Form() sheet.Form {
 	return sheet.Form{Fields: []sheet.Field{
 		{Name: fieldNumber, Required: true, Looks: isNumber, Headings: []string{"phone number", "phone", "phone no", "mobile", "mobile number", "mobile no", "msisdn",
 			"momo number", "momo no", "momo", "wallet", "wallet number", "account number", "account no", "account", "recipient", "beneficiary number", "tel", "telephone", "contact"}},
-		{Name: fieldAmount, Required: true, Looks: isAmount, Headings: []string{"amount ghs", "ghs", "amount gh", "value", "net pay", "net salary", "salary", "pay", "payment",
-			"payment amount", "total", "amount to pay"}},
+		{Name: fieldAmount, Required: true, Looks: isAmount, Headings: amountHeadings()},
 		{Name: fieldNetwork, Looks: isNetwork, Headings: []string{"channel", "telco", "operator", "provider", "network name", "mobile network", "wallet type", "bank", "bank name", "network or bank", "bank or network"}},
 		{Name: fieldName, Headings: []string{"full name", "fullname", "account name", "beneficiary", "beneficiary name", "recipient name", "employee", "employee name", "payee", "customer name"}},
-		{Name: fieldReference, Headings: []string{"ref", "client reference", "transaction id", "payment reference", "staff id", "employee id", "id"}},
+		{Name: fieldReference, Headings: []string{"ref", "client reference", "transaction id", "payment reference", "staff id", "staff no", "employee id", "employee no", "id"}},
 		{Name: fieldNote, Headings: []string{"narration", "description", "remarks", "remark", "purpose", "details", "comment", "memo"}},
 	}}
+}
+
+// amountHeadings returns each heading of an amount, alone and with the currency, such as "Net Pay (GHS)".
+func amountHeadings() []string {
+	all := []string{"ghs", "cedis"}
+	for _, heading := range []string{"amount", "value", "net pay", "net salary", "net amount", "salary", "pay", "payment", "payment amount", "total", "amount to pay"} {
+		all = append(all, heading, heading+" ghs", heading+" gh", heading+" cedis", heading+" in cedis")
+	}
+	return all
 }
 
 func isNumber(text string) bool {
