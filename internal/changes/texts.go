@@ -41,7 +41,7 @@ func (s sentTexts) stillAs(p compose.Price) bool {
 // textsKind is light, because credits are paid for before. An account may require approval by a line of its policy.
 func (a *Changes) textsKind() Kind {
 	return Kind{Name: KindSendTexts, Title: "Campaign", Rule: Rule{Make: roles.SendCampaigns, Check: roles.ApproveAccess, Light: true}, Check: a.checkTexts, Apply: a.sendTexts, Undone: a.withdrawTexts,
-		Instead: "People of the account send campaigns on its page"}.by(a.lookTexts, tenantField, Field{Name: "draft", Label: "Draft", Max: 36, Required: true})
+		Instead: "People of the account send campaigns on its page"}.by(a.lookTexts, tenantField, Field{Name: "draft", Label: "Draft", Max: 36, Required: true}, Field{Name: "digest", Label: "Digest of the draft as shown", Max: 64})
 }
 
 func (a *Changes) lookTexts(ctx context.Context, o Order) (Draft, error) {
@@ -60,6 +60,9 @@ func (a *Changes) lookTexts(ctx context.Context, o Order) (Draft, error) {
 		if r, err := a.Get(ctx, o.By.Place, d.Request); err == nil { // the same form again, or another person's
 			return Draft{Again: &r}, nil
 		}
+	}
+	if shown := o.Values["digest"]; shown != "" && shown != d.Digest {
+		return Draft{}, errChanged("The campaign") // by another person, after the page compared them
 	}
 	p, err := a.Compose.Price(ctx, d)
 	if err != nil {
@@ -99,6 +102,9 @@ func (a *Changes) checkTexts(ctx context.Context, r Request) ([]Fact, error) {
 		return nil, err
 	}
 	p, err := a.Compose.Price(ctx, d)
+	if problem.Is(err, problem.Forbidden) && r.State == Waiting {
+		return []Fact{warning("The account is blocked. The campaign cannot be sent.")}, nil
+	}
 	if err != nil {
 		if problem.Is(err, problem.Invalid) && r.State == Waiting && !d.At.IsZero() && !d.At.After(a.Store.now()) {
 			return []Fact{warning("The time of the begin has passed. The campaign cannot be sent; withdraw the request and choose another time.")}, nil
@@ -142,7 +148,7 @@ func (a *Changes) withdrawTexts(ctx context.Context, request Request, end func(*
 		return err
 	}
 	return a.Store.Write(ctx, func(tx *db.Tx) error {
-		if err := a.Compose.Withdraw(tx, s.Tenant, s.Draft); err != nil {
+		if err := a.Compose.Withdraw(tx, s.Tenant, s.Draft, request.ID); err != nil {
 			return err
 		}
 		return end(tx)

@@ -138,7 +138,7 @@ func (s *Store) Create(ctx context.Context, tenantID, id, person string, text Te
 		return d, fmt.Errorf("compose: the recipients: %w", err)
 	}
 	if len(stored) > maxStored {
-		return d, problem.Field("file", "has more values than a campaign may hold: remove columns that the text does not use")
+		return d, errTooLarge()
 	}
 	if err := d.sealed(); err != nil {
 		return d, err

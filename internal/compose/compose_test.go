@@ -209,7 +209,11 @@ func TestSend_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		d := f.must("Hi", Source{Numbers: "0241000001"})
 		f.request(d)
-		f.Write(func(tx *db.Tx) error { return f.Withdraw(tx, "shop", d.ID) })
+		f.Write(func(tx *db.Tx) error { return f.Withdraw(tx, "shop", d.ID, "an earlier request") })
+		if is, err := f.Get(t.Context(), "shop", d.ID); err != nil || is.Status != Requested {
+			t.Fatalf("the end of another request: %+v, %v", is, err)
+		}
+		f.Write(func(tx *db.Tx) error { return f.Withdraw(tx, "shop", d.ID, "a request") })
 		other, err := f.Change(t.Context(), "shop", d.ID, Text{SenderID: f.sender.ID, Message: "Ho", At: f.Clock.Now().Add(time.Hour)})
 		if err != nil || other.Digest == d.Digest {
 			t.Fatalf("%+v, %v", other, err)
@@ -285,5 +289,40 @@ func FuzzFill(f *testing.F) {
 		if whole && value != "" && strings.Count(filled, value) < len(m.fields) && len(m.fields) > 0 {
 			t.Errorf("%q with %q became %q", text, value, filled)
 		}
+	})
+}
+
+// A text that repeats a field makes texts whose size together is bounded, before they fill the memory.
+func TestCreate_longTextsTogether(t *testing.T) {
+	each(t, func(f *fixture) {
+		var file strings.Builder
+		file.WriteString("phone,a\n")
+		for i := range 2000 {
+			fmt.Fprintf(&file, "0241%06d,%s\n", i, strings.Repeat("x", 100))
+		}
+		_, err := f.create(strings.Repeat("{a}", 600), Source{File: strings.NewReader(file.String())})
+		if e := problem.From(err); e.Kind != problem.Invalid || len(e.Fields["message"]) != 1 || !strings.Contains(e.Fields["message"][0], "too long together") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A blocked account sends nothing, even if it was blocked after the request.
+func TestSend_blockedAccount(t *testing.T) {
+	each(t, func(f *fixture) {
+		d := f.must("Hi", Source{Numbers: "0241000001"})
+		f.request(d)
+		blocked := true
+		f.Write(func(tx *db.Tx) error {
+			_, _, err := f.Tenants.Set(tx, "shop", tenant.Change{Blocked: &blocked})
+			return err
+		})
+		if err := f.Send(t.Context(), "shop", d.ID, d.Digest, func(*db.Tx, Price) error { return nil }); !problem.Is(err, problem.Forbidden) {
+			t.Error(err)
+		}
+		if _, err := f.create("Hi", Source{Numbers: "0241000001"}); !problem.Is(err, problem.Forbidden) {
+			t.Error(err)
+		}
+		f.WantBalance(100)
 	})
 }

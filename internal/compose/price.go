@@ -40,6 +40,9 @@ func (s *Store) Price(ctx context.Context, d Draft) (p Price, err error) {
 	return p, err
 }
 
+// maxFilled is the maximum size in bytes of the texts with fields of all recipients of a draft together.
+const maxFilled = 64 << 20
+
 // filled fills the fields of a draft's text for each recipient.
 func (s *Store) filled(ctx context.Context, d Draft) (f Filled, err error) {
 	text, err := parse(d.Message, d.Recipients.Fields)
@@ -51,6 +54,7 @@ func (s *Store) filled(ctx context.Context, d Draft) (f Filled, err error) {
 	if err != nil {
 		return f, err
 	}
+	size := 0
 	f.Texts = make([]messaging.Addressed, 0, len(d.Recipients.Rows))
 	for _, row := range d.Recipients.Rows {
 		number := msisdn.MSISDN(row[0])
@@ -62,6 +66,9 @@ func (s *Store) filled(ctx context.Context, d Draft) (f Filled, err error) {
 		if !whole {
 			f.Lacking++
 			continue
+		}
+		if size += len(own); size > maxFilled && len(text.fields) > 0 {
+			return f, problem.Field("message", "makes texts that are too long together. Shorten it, or divide the recipients")
 		}
 		f.Texts = append(f.Texts, messaging.Addressed{Number: number, Text: own})
 	}

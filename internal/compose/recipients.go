@@ -42,9 +42,10 @@ type list struct {
 type reading struct {
 	draft *Draft
 	seen  map[msisdn.MSISDN]bool
+	size  int // bytes of the rows
 }
 
-// add adds a recipient with the values of fields. It reports whether there is room for more.
+// add adds a recipient with the values of fields, or returns why there is no room.
 func (r *reading) add(number msisdn.MSISDN, values ...string) error {
 	d := r.draft
 	if r.seen[number] {
@@ -62,8 +63,18 @@ func (r *reading) add(number msisdn.MSISDN, values ...string) error {
 	for len(row) > 1 && row[len(row)-1] == "" {
 		row = row[:len(row)-1]
 	}
+	for _, cell := range row {
+		r.size += len(cell)
+	}
+	if r.size > maxStored {
+		return errTooLarge()
+	}
 	d.Recipients.Rows = append(d.Recipients.Rows, row)
 	return nil
+}
+
+func errTooLarge() error {
+	return problem.Field("file", "has more values than a campaign may hold: remove columns that the text does not use")
 }
 
 // cleaned returns a value on one line, cut at maxValue.

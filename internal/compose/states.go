@@ -11,8 +11,8 @@ import (
 
 const (
 	requestDraft  = `UPDATE text_drafts SET status = 'requested', request = $3 WHERE tenant = $1 AND id = $2 AND digest = $4 AND status = 'draft'`
-	withdrawDraft = `UPDATE text_drafts SET status = 'draft', request = '' WHERE tenant = $1 AND id = $2 AND status = 'requested'`
-	sendDraft     = `UPDATE text_drafts SET status = 'sent', recipients = '', campaigns = $4 WHERE tenant = $1 AND id = $2 AND digest = $3 AND status = 'requested'`
+	withdrawDraft = `UPDATE text_drafts SET status = 'draft', request = '' WHERE tenant = $1 AND id = $2 AND request = $3 AND status = 'requested'`
+	sendDraft     = `UPDATE text_drafts SET status = 'sent', recipients = '', message = '', campaigns = $4 WHERE tenant = $1 AND id = $2 AND digest = $3 AND status = 'requested'`
 )
 
 func errChanged() error {
@@ -24,9 +24,9 @@ func (s *Store) RequestIn(tx *db.Tx, d Draft, request string) error {
 	return one(tx, requestDraft, d.Tenant, d.ID, request, d.Digest)
 }
 
-// Withdraw makes a requested draft a draft again. It leaves another as it is.
-func (s *Store) Withdraw(tx *db.Tx, tenantID, id string) error {
-	_, err := tx.Exec(withdrawDraft, tenantID, id)
+// Withdraw makes the draft of a request a draft again. It leaves a draft as it is that is sent or belongs to another request.
+func (s *Store) Withdraw(tx *db.Tx, tenantID, id, request string) error {
+	_, err := tx.Exec(withdrawDraft, tenantID, id, request)
 	return err
 }
 

@@ -75,7 +75,7 @@ func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send)
 	}
 	c.Recipients, c.Invalid, c.Excluded = int64(len(list.numbers)), int64(list.invalidCount), int64(list.excluded)
 	if len(list.numbers) > delivery.SmallSize {
-		if err := m.roomForCampaign(ctx, t); err != nil {
+		if err := m.roomForCampaigns(ctx, t, 1); err != nil {
 			return Campaign{}, false, err
 		}
 	}

@@ -61,9 +61,12 @@ func (q Quote) Credits() (sum int64) {
 // maxPrices is the maximum number of prices of one composed campaign, each of which becomes a campaign.
 const maxPrices = 40
 
-// Quote checks a composed campaign and returns its price. Errors: Invalid (sender_id, message, recipients, at),
-// Unavailable (no SMS rail).
+// Quote checks a composed campaign and returns its price. Errors: Forbidden (a blocked account), Invalid (sender_id, message,
+// recipients, at), Unavailable (no SMS rail).
 func (m *Messaging) Quote(ctx context.Context, t tenant.Tenant, c Composed) (Quote, error) {
+	if t.Blocked {
+		return Quote{}, tenant.Blocked()
+	}
 	var bad problem.Fields
 	switch {
 	case len(c.Texts) == 0:
@@ -144,7 +147,7 @@ func (m *Messaging) SendComposed(ctx context.Context, t tenant.Tenant, c Compose
 		return cmp.Or[error](err, errRecovering())
 	}
 	if len(c.Texts) > delivery.SmallSize {
-		if err := m.roomForCampaign(ctx, t); err != nil {
+		if err := m.roomForCampaigns(ctx, t, int64(len(q.Prices))); err != nil {
 			return err
 		}
 	}

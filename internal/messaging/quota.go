@@ -14,16 +14,16 @@ import (
 // their request may have failed before the charge.
 const countUnderWay = `SELECT count(DISTINCT campaign) FROM chunks WHERE tenant = $1 AND state = 'ready'`
 
-// roomForCampaign refuses a large campaign if the tenant has as many active ones as its quota allows. Small campaigns
-// are limited only by credits. The count is not locked, so each of several concurrent requests may exceed the quota
-// by one campaign.
-func (m *Messaging) roomForCampaign(ctx context.Context, t tenant.Tenant) error {
+// roomForCampaigns refuses n large campaigns if the tenant would have more active ones than its quota allows. Small
+// campaigns are limited only by credits. The count is not locked, so each of several concurrent requests may exceed the
+// quota by its campaigns.
+func (m *Messaging) roomForCampaigns(ctx context.Context, t tenant.Tenant, n int64) error {
 	most := t.Quotas.Over(m.quotas).Campaigns
 	if most == 0 {
 		return nil
 	}
 	return m.db.Read(ctx, func(tx *db.Tx) error {
-		return tenant.Room(tx, countUnderWay, t.ID, 1, most,
+		return tenant.Room(tx, countUnderWay, t.ID, n, most,
 			problem.Field("recipients", fmt.Sprintf("must wait: an account may have at most %d campaigns of more than %d recipients under way", most, delivery.SmallSize)))
 	})
 }

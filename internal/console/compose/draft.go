@@ -51,7 +51,7 @@ func (ps *Pages) show(v *console.Visit, d compose.Draft, wrong error) (console.A
 		return console.Answer{Title: "Campaign sent", Body: sentPage(v, d)}, nil
 	}
 	p, err := ps.Drafts.Price(v.Ctx, d)
-	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.Unavailable) {
+	if err != nil && slices.Contains([]problem.Kind{problem.Invalid, problem.Forbidden, problem.Unavailable}, problem.From(err).Kind) {
 		return console.Answer{Title: "Campaign", Wrong: wrong != nil, Body: draftPage(ps.parts(v, d, p, unpriced(err)), nil)}, nil
 	}
 	if err != nil {
@@ -101,7 +101,11 @@ func (ps *Pages) parts(v *console.Visit, d compose.Draft, p compose.Price, wrong
 		parts = append(parts, page.Note(page.Bad, "Not sent", console.Sentence(problem.From(wrong).Message)))
 	}
 	if d.Status == compose.Requested {
-		parts = append(parts, page.Note(page.Open, "Awaiting approval", "Another person of the account must approve this campaign. Nothing is sent before."))
+		note := page.Note(page.Open, "Awaiting approval", "Another person of the account must approve this campaign. Nothing is sent before.")
+		if r, err := ps.Approvals.Changes.Get(v.Ctx, approvals.By(v).Place, d.Request); err == nil && r.Needs == 0 {
+			note = page.Note(page.Open, "Not sent yet", "The campaign needs no approval, but it could not be sent. Open its request to send or withdraw it.")
+		}
+		parts = append(parts, note)
 		if v.Can(roles.ReadChanges) {
 			parts = append(parts, page.Button(approvals.Path(v)+"/"+d.Request, "Show request"))
 		}
@@ -213,7 +217,7 @@ func (ps *Pages) send(v *console.Visit) (console.Answer, error) {
 	if v.R.PostFormValue("digest") != d.Digest || v.R.PostFormValue("credits") != strconv.FormatInt(p.Credits(), 10) {
 		return ps.show(v, d, problem.New(problem.Invalid, changes.CodeChanged, "The campaign or its price has changed since this page was shown. Check it again"))
 	}
-	r, err := ps.Approvals.Changes.Do(v.Ctx, approvals.By(v), changes.KindSendTexts, v.R.PostFormValue("id"), changes.Values{changes.FieldTenant: d.Tenant, "draft": d.ID}, strings.TrimSpace(v.R.PostFormValue("reason")))
+	r, err := ps.Approvals.Changes.Do(v.Ctx, approvals.By(v), changes.KindSendTexts, v.R.PostFormValue("id"), changes.Values{changes.FieldTenant: d.Tenant, "draft": d.ID, "digest": d.Digest}, strings.TrimSpace(v.R.PostFormValue("reason")))
 	if err == nil && r.Refused != nil {
 		err = r.Refused
 	}
@@ -223,6 +227,9 @@ func (ps *Pages) send(v *console.Visit) (console.Answer, error) {
 	now, found := ps.find(v)
 	if found != nil {
 		return console.Answer{}, found
+	}
+	if now.Status == compose.Requested && problem.Is(err, problem.Unavailable) {
+		return ps.show(v, now, err)
 	}
 	if now.Status != compose.Written { // the first of two clicks
 		return console.Answer{To: draftPath(v, d.ID)}, nil

@@ -17,19 +17,14 @@ func (l *admissionCommit) acceptTogether(ctx context.Context, list []*admission,
 	if cost := costOf(list); balance < cost {
 		return Shortage{balance, cost}.Err()
 	}
-	for _, a := range list {
-		if a.campaign.Recipients > stagedAbove {
-			if err = l.stage(ctx, a); err != nil {
-				break
-			}
-		}
-	}
-	if err == nil {
+	perhaps := false // after a lost COMMIT the chunks may belong to campaigns
+	if err = l.stageLarge(ctx, list); err == nil {
 		err = l.admitTogether(ctx, list, also)
+		perhaps = problem.Is(err, problem.Unavailable)
 	}
-	if err != nil && !problem.Is(err, problem.Unavailable) { // after a lost COMMIT the chunks may belong to campaigns
+	if err != nil && !perhaps {
 		for _, a := range list {
-			if a.staged {
+			if len(a.chunks) > 0 && a.chunks[0].State == chunkStaged { // perhaps not all of its chunks
 				l.unstage(ctx, a)
 			}
 		}
@@ -40,6 +35,18 @@ func (l *admissionCommit) acceptTogether(ctx context.Context, list []*admission,
 		}
 	}
 	return err
+}
+
+// stageLarge stages the large campaigns of a list, until one fails.
+func (l *admissionCommit) stageLarge(ctx context.Context, list []*admission) error {
+	for _, a := range list {
+		if a.campaign.Recipients > stagedAbove {
+			if err := l.stage(ctx, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func costOf(list []*admission) (credits int64) {
