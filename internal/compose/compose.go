@@ -1,9 +1,9 @@
-// Package compose keeps the drafts of campaigns that people write on a page: the text with its fields, the sender ID, the
-// begin, and the recipients from numbers, contact groups and a file.
+// Package compose keeps the drafts of campaigns that people write on a page: the text with its fields, the sender ID, the start
+// time, and the recipients from numbers, contact groups and a file.
 //
-// A draft is priced by the texts that its recipients would get. Recipients that opted out, or that lack the value of a field,
-// are left out. Requesting a draft freezes it. Sending it charges and stores its campaigns, and ends the draft, in one
-// transaction: a repeated form sends nothing.
+// A draft is priced by the texts that its recipients would get. Recipients that opted out, or that have no value for a field of
+// the text, are left out. A request for approval freezes the draft. One transaction charges and stores the campaigns of a draft
+// and ends it, so a repeated form sends nothing.
 //
 // Files: compose.go (the store), states.go (request, withdrawal, sending), price.go (texts of the recipients), fields.go
 // (fields of a text), recipients.go (numbers, groups and files), erasure.go (old drafts, drafts of a restored database, and a
@@ -35,9 +35,9 @@ const (
 	MaxMessage = 2_000
 	// maxDrafts is the maximum number of drafts of an account that are not sent.
 	maxDrafts = 20
-	// maxStored is the maximum size of the recipients of a draft with their fields.
+	// maxStored is the maximum size in bytes of the recipients of a draft with their fields.
 	maxStored = 16 << 20
-	// draftTime is how long a draft is kept, and sentTime how long the row of a sent one.
+	// draftTime is how long a draft is kept. sentTime is how long the row of a sent draft is kept.
 	draftTime = 7 * 24 * time.Hour
 	sentTime  = 90 * 24 * time.Hour
 )
@@ -45,7 +45,8 @@ const (
 // Status is the state of a draft. Values are stored and never change.
 type Status string
 
-// The states of a draft. A requested draft waits for approval, is being sent, or becomes a draft again.
+// The states of a draft. A requested draft waits for approval or is being sent. If the request ends without sending it, it is a
+// draft again.
 const (
 	Written   Status = "draft"
 	Requested Status = "requested"
@@ -97,7 +98,7 @@ func New(d *db.DB, c *clock.Clock, tenants *tenant.Store, people *contacts.Store
 	return &Store{db: d, clock: c, tenants: tenants, contacts: people, messaging: m}
 }
 
-// sealed sets the digest of what a draft sends.
+// sealed sets the digest of the texts, the start time and the recipients of a draft.
 func (d *Draft) sealed() error {
 	text, err := json.Marshal([]any{d.Tenant, d.ID, d.SenderID, d.Message, db.Micros(d.At), d.Recipients})
 	sum := sha256.Sum256(text)
@@ -116,9 +117,9 @@ const (
 	discardDraft = `DELETE FROM text_drafts WHERE tenant = $1 AND id = $2 AND status = 'draft'`
 )
 
-// Create reads the recipients of a source and stores a draft. id is the id of the form: a form that is sent again returns the
-// draft that it made. Errors: Invalid (sender_id, message, recipients, file, at), Forbidden (a group of another tenant),
-// those of messaging's Quote.
+// Create reads the recipients of a source and stores a draft. id is the id of the form. If the form is sent again, Create
+// returns the existing draft. Errors: Invalid (sender_id, message, recipients, file, at), Forbidden (a group of another
+// tenant), and the errors of messaging's Quote.
 func (s *Store) Create(ctx context.Context, tenantID, id, person string, text Text, from Source) (Draft, error) {
 	if u, err := uuid.Parse(id); err != nil || u.String() != id {
 		return Draft{}, problem.Field("id", "is not the id of a form: reload the page and try again")
@@ -144,7 +145,7 @@ func (s *Store) Create(ctx context.Context, tenantID, id, person string, text Te
 		return d, err
 	}
 	return d, s.db.Write(db.Bulk(ctx, tenantID), func(tx *db.Tx) error {
-		if err := tenant.Room(tx, countDrafts, tenantID, 1, maxDrafts, problem.Field("recipients", fmt.Sprintf("must wait: an account may have at most %d drafts", maxDrafts))); err != nil {
+		if err := tenant.Room(tx, countDrafts, tenantID, 1, maxDrafts, problem.Field("recipients", fmt.Sprintf("cannot be stored: the account has %d drafts. Send or discard a draft first", maxDrafts))); err != nil {
 			return err
 		}
 		_, err := tx.Exec(insertDraft, d.Tenant, d.ID, d.Person, d.SenderID, d.Message, d.At, string(stored), int64(d.Count), int64(d.Invalid), int64(d.Repeated), d.Digest, d.CreatedAt)
@@ -194,7 +195,7 @@ func (s *Store) List(ctx context.Context, tenantID string) (all []Draft, err err
 	return all, err
 }
 
-// Change replaces the text of a draft. Errors: those of Create; InProgress if the draft is requested or sent.
+// Change replaces the text of a draft. Errors: the errors of Create, and InProgress if the draft is requested or sent.
 func (s *Store) Change(ctx context.Context, tenantID, id string, text Text) (Draft, error) {
 	d, err := s.Get(ctx, tenantID, id)
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *Store) Discard(ctx context.Context, tenantID, id string) error {
 	return s.write(ctx, errFrozen(), discardDraft, tenantID, id)
 }
 
-// write changes one row, or returns refused if there is none to change.
+// write runs a statement that changes one row. It returns refused if no row matches.
 func (s *Store) write(ctx context.Context, refused error, sql string, args ...any) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		n, err := tx.Exec(sql, args...)

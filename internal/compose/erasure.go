@@ -18,18 +18,18 @@ const (
 
 const voidDrafts = `DELETE FROM text_drafts WHERE status <> 'sent'`
 
-// RecoveryBegan deletes all drafts in the transaction that begins a recovery. A draft may have been sent before the restore, and the
-// approval of its request would send it again.
+// RecoveryBegan deletes all unsent drafts in the transaction that begins a recovery. A draft may have been sent before the
+// restore, and the approval of its request would send it again.
 func RecoveryBegan(tx *db.Tx) { tx.Defer(voidDrafts, -1) }
 
-// Named is a draft that has a number among its recipients.
+// Named is an unsent draft that has a number among its recipients.
 type Named struct {
 	Tenant, ID string
 	Status     Status
 	CreatedAt  time.Time
 }
 
-// OfNumber calls each for every draft with a number.
+// OfNumber calls each for every unsent draft that has the number among its recipients.
 func OfNumber(ctx context.Context, d *db.DB, number string, each func(Named) error) error {
 	var found []Named
 	if err := d.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
@@ -51,8 +51,8 @@ func OfNumber(ctx context.Context, d *db.DB, number string, each func(Named) err
 	return nil
 }
 
-// Erase deletes a draft, which a person can write again without the number. It reports false for a requested draft, which keeps
-// the number until it is sent or withdrawn.
+// Erase deletes a draft; a person can write it again without the number. It reports false for a requested draft, because that
+// draft keeps the number until it is sent or withdrawn.
 func Erase(ctx context.Context, d *db.DB, n Named) (erased bool, err error) {
 	err = d.Write(db.Bulk(ctx, n.Tenant), func(tx *db.Tx) error {
 		rows, err := tx.Exec(discardDraft, n.Tenant, n.ID)
@@ -62,7 +62,7 @@ func Erase(ctx context.Context, d *db.DB, n Named) (erased bool, err error) {
 	return erased, err
 }
 
-// Sweep deletes drafts after seven days, and the rows of sent ones after 90 days.
+// Sweep deletes drafts after seven days, and the rows of sent drafts after 90 days.
 func (s *Store) Sweep(ctx context.Context) error {
 	now := s.clock.Now()
 	if err := db.Prune(ctx, s.db, sweepDrafts, sweptAtOnce, now.Add(-draftTime)); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // field is a name in braces, with an optional text for recipients without a value: {first_name|friend}. Braces around anything
-// else are text. A value is inserted as it is: braces in it are not read again.
+// else are text. Braces inside an inserted value are not parsed.
 var field = regexp.MustCompile(`\{+\s*([\p{L}][\p{L}\p{N}_ ]{0,39})\s*(\|[^{}]*)?\}+`)
 
 // message is a text divided at its fields.
@@ -37,7 +37,7 @@ func parse(text string, names []string) (m message, err error) {
 		}
 		f := filling{column: slices.Index(names, name)}
 		if f.column < 0 {
-			return m, problem.Field("message", fmt.Sprintf("has the field {%s}, which no recipient has. The fields are %s", name, listed(names)))
+			return m, problem.Field("message", fmt.Sprintf("has the field {%s}, which no recipient has. %s", name, listed(names)))
 		}
 		if at[4] >= 0 {
 			f.instead, f.optional = text[at[4]+1:at[5]], true
@@ -51,15 +51,15 @@ func parse(text string, names []string) (m message, err error) {
 
 func listed(names []string) string {
 	if len(names) == 0 {
-		return "those of contact groups and files; numbers alone have none"
+		return "Only recipients from contact groups and files have fields"
 	}
-	return "{" + strings.Join(names, "}, {") + "}"
+	return "The fields are {" + strings.Join(names, "}, {") + "}"
 }
 
 // fieldName returns the name of a field from a heading or a text: "First Name" is first_name.
 func fieldName(text string) string { return strings.ReplaceAll(sheet.Heading(text), " ", "_") }
 
-// fill returns the text with the values of a recipient. whole is false if a value is missing that has no text in its place.
+// fill returns the text with the values of a recipient. whole is false if a field has no value and no text for that case.
 func (m message) fill(values []string) (text string, whole bool) {
 	if len(m.fields) == 0 {
 		return m.texts[0], true

@@ -17,14 +17,14 @@ type Filled struct {
 	Lacking  int // recipients without a value of a field of the text
 }
 
-// Price is the price of a draft now.
+// Price is the current price of a draft.
 type Price struct {
 	Filled
 	messaging.Quote
 }
 
-// Price returns the texts of a draft's recipients and their price now. Errors: those of messaging's Quote, with the field
-// message for an unknown field.
+// Price returns the texts of a draft's recipients and their current price. Errors: the errors of messaging's Quote, and Invalid
+// for an unknown field in the message.
 func (s *Store) Price(ctx context.Context, d Draft) (p Price, err error) {
 	t, err := s.tenants.Get(ctx, d.Tenant)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 const (
 	// maxValue is the maximum number of characters of a value; a longer one is cut.
 	maxValue = 100
-	// maxColumns is the maximum number of further columns of a file that are fields.
+	// maxColumns is the maximum number of columns of a file that are read. Further columns are ignored.
 	maxColumns = 20
 )
 
@@ -45,7 +45,7 @@ type reading struct {
 	size  int // bytes of the rows
 }
 
-// add adds a recipient with the values of fields, or returns why there is no room.
+// add adds a recipient with the values of fields. It returns an error if the campaign then has too many recipients.
 func (r *reading) add(number msisdn.MSISDN, values ...string) error {
 	d := r.draft
 	if r.seen[number] {
@@ -109,7 +109,8 @@ func (s *Store) read(ctx context.Context, d *Draft, from Source) error {
 	return nil
 }
 
-// numbers reads pasted numbers. Spaces separate numbers only where the whole is none.
+// numbers reads pasted numbers. Spaces may be part of a number: they separate numbers only if the part between two separators
+// is not a number itself.
 func (r *reading) numbers(text string) error {
 	for _, part := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("\n\r,;\t", c) }) {
 		if part = strings.TrimSpace(part); part == "" {
@@ -143,7 +144,7 @@ func (r *reading) column(name string) int {
 	return at
 }
 
-// groups reads the contacts of groups, which are complete or absent.
+// groups reads the contacts of groups from one snapshot.
 func (s *Store) groups(ctx context.Context, r *reading, ids []string) error {
 	if len(ids) > messaging.MaxGroups {
 		return problem.Field("groups", fmt.Sprintf("must be at most %d groups", messaging.MaxGroups))
@@ -228,7 +229,7 @@ func (r *reading) file(from io.Reader) (err error) {
 	}
 }
 
-// formOf returns the form of contacts with a field for each further heading of the file.
+// formOf returns the form for imports of contacts, with an added field for each further heading of the file.
 func formOf(f *sheet.File) (sheet.Form, error) {
 	form := contacts.ImportForm()
 	shown, err := f.Preview(form, "", 1)

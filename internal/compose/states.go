@@ -30,7 +30,7 @@ func (s *Store) Withdraw(tx *db.Tx, tenantID, id, request string) error {
 	return err
 }
 
-// one changes the row of a draft, which must be as it was.
+// one runs a statement that changes one draft. If no row matches, the draft has changed, and it returns that error.
 func one(tx *db.Tx, sql string, args ...any) error {
 	n, err := tx.Exec(sql, args...)
 	if err == nil && n == 0 {
@@ -39,8 +39,8 @@ func one(tx *db.Tx, sql string, args ...any) error {
 	return err
 }
 
-// Send charges and stores the campaigns of a requested draft, and ends the draft, in one transaction in which also runs. The
-// draft must have the digest. Errors: those of messaging's SendComposed; Invalid with the code changed_since.
+// Send charges and stores the campaigns of a requested draft, and ends the draft, in one transaction that also calls also.
+// Errors: the errors of messaging's SendComposed, and Invalid with the code changed_since if the digest differs.
 func (s *Store) Send(ctx context.Context, tenantID, id, digest string, also func(tx *db.Tx, p Price) error) error {
 	d, err := s.Get(ctx, tenantID, id)
 	if err != nil {

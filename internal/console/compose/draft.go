@@ -42,7 +42,7 @@ func (ps *Pages) draft(v *console.Visit) (console.Answer, error) {
 	return ps.show(v, d, nil)
 }
 
-// show shows a draft, with the refusal of the last action if there is one. A sent draft leads to its campaign.
+// show shows a draft, with the refusal of the last action if there was one. It redirects a sent draft to its campaign.
 func (ps *Pages) show(v *console.Visit, d compose.Draft, wrong error) (console.Answer, error) {
 	if d.Status == compose.Sent {
 		if len(d.Campaigns) == 1 {
@@ -85,7 +85,7 @@ func unpriced(err error) error {
 	var texts []string
 	for _, field := range []string{"message", "sender_id", "at", "recipients"} {
 		for _, text := range e.Fields[field] {
-			texts = append(texts, map[string]string{"message": "Text", "sender_id": "Sender ID", "at": "Begin", "recipients": "Recipients"}[field]+" "+text)
+			texts = append(texts, map[string]string{"message": "Text", "sender_id": "Sender ID", "at": "Start", "recipients": "Recipients"}[field]+" "+text)
 		}
 	}
 	if len(texts) == 0 {
@@ -101,7 +101,7 @@ func (ps *Pages) parts(v *console.Visit, d compose.Draft, p compose.Price, wrong
 		parts = append(parts, page.Note(page.Bad, "Not sent", console.Sentence(problem.From(wrong).Message)))
 	}
 	if d.Status == compose.Requested {
-		note := page.Note(page.Open, "Awaiting approval", "Another person of the account must approve this campaign. Nothing is sent before.")
+		note := page.Note(page.Open, "Awaiting approval", "Another person of the account must approve this campaign. Nothing is sent before the approval.")
 		if r, err := ps.Approvals.Changes.Get(v.Ctx, approvals.By(v).Place, d.Request); err == nil && r.Needs == 0 {
 			note = page.Note(page.Open, "Not sent yet", "The campaign needs no approval, but it could not be sent. Open its request to send or withdraw it.")
 		}
@@ -111,10 +111,10 @@ func (ps *Pages) parts(v *console.Visit, d compose.Draft, p compose.Price, wrong
 		}
 	}
 	if p.Lacking > 0 {
-		parts = append(parts, page.Note(page.Open, "Check this point", page.Count(int64(p.Lacking))+" recipients get no text, because they have no value for a field. Add a text for these, such as {first_name|friend}."))
+		parts = append(parts, page.Note(page.Open, "Check this point", page.Count(int64(p.Lacking))+" recipients get no text, because they have no value for a field. To include them, write a text for missing values, such as {first_name|friend}."))
 	}
 	if strange := unusual(d.Message); strange != "" {
-		parts = append(parts, page.Note(page.Open, "Check this point", "The text has characters that make it longer: "+strange+". A segment then holds 70 characters instead of 160."))
+		parts = append(parts, page.Note(page.Open, "Check this point", "These characters raise the price: "+strange+". With them a segment has 70 characters instead of 160."))
 	}
 	return parts
 }
@@ -156,7 +156,7 @@ func (ps *Pages) facts(v *console.Visit, d compose.Draft, p compose.Price) ([]pa
 	for _, left := range []struct {
 		name string
 		n    int
-	}{{"Opted out", p.OptedOut}, {"Without a value of a field", p.Lacking}, {"Invalid numbers", d.Invalid}, {"Repeated numbers", d.Repeated}} {
+	}{{"Opted out", p.OptedOut}, {"No value for a field", p.Lacking}, {"Invalid numbers", d.Invalid}, {"Repeated numbers", d.Repeated}} {
 		if left.n > 0 {
 			facts = append(facts, page.Fact{Name: left.name, Value: page.Text(page.Count(int64(left.n)))})
 		}
@@ -190,7 +190,7 @@ func (ps *Pages) confirm(v *console.Visit, d compose.Draft, p compose.Price, wro
 	f := page.Form{ID: "send", Action: draftPath(v, d.ID) + "/send", Submit: submit, Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()}, {Name: "digest", Type: "hidden", Value: d.Digest},
 		{Name: "credits", Type: "hidden", Value: strconv.FormatInt(p.Credits(), 10)},
-		{Name: "reason", Label: "Purpose", Value: v.R.PostFormValue("reason"), Max: 500, Hint: "Optional, such as opening of the new shop. An approver sees it."}}}
+		{Name: "reason", Label: "Purpose", Value: v.R.PostFormValue("reason"), Max: 500, Hint: "Optional, such as the opening of a new shop. Approvers see it."}}}
 	if wrong != nil {
 		f = console.Faulty(f, wrong)
 	}

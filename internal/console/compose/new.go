@@ -33,8 +33,8 @@ type written struct {
 	at      string
 }
 
-// text returns the part of the form that a draft may change. Browsers send two characters for the end of a line, which would be
-// paid for.
+// text returns the part of the form that a draft may change. Browsers send each line break as two characters, so text stores it
+// as one: each character is paid for.
 func (w written) text() (t compose.Text, err error) {
 	t = compose.Text{SenderID: w.sender, Message: strings.ReplaceAll(w.message, "\r\n", "\n")}
 	if n := len([]rune(t.Message)); n > compose.MaxMessage {
@@ -73,8 +73,8 @@ func (ps *Pages) ask(v *console.Visit, w written, wrong error) (console.Answer, 
 	}
 	f := page.Form{ID: "campaign", Action: newPath(v), Submit: "Preview campaign", Fields: append([]page.Field{{Name: "id", Type: "hidden", Value: w.id}}, append(fields,
 		page.Field{Name: "group", Label: "Contact group", Value: w.group, Options: choices},
-		page.Field{Name: "numbers", Label: "Numbers", Type: page.Lines, Value: w.numbers, Max: maxNumbers, Hint: "Enter one number a line, or separate them by commas."},
-		page.Field{Name: "file", Label: "File (XLSX or CSV)", Type: "file", Hint: "At most 20 MB and 100,000 rows. Each column with a heading is a field: Balance due is {balance_due}."})...)}
+		page.Field{Name: "numbers", Label: "Numbers", Type: page.Lines, Value: w.numbers, Max: maxNumbers, Hint: "Enter one number on each line, or separate the numbers by commas."},
+		page.Field{Name: "file", Label: "File (XLSX or CSV)", Type: "file", Hint: "At most 20 MB and 100,000 rows. Each column with a heading is a field: the column Balance due becomes {balance_due}."})...)}
 	if wrong != nil {
 		f = console.Faulty(f, renamed(wrong))
 	}
@@ -85,7 +85,7 @@ func (ps *Pages) ask(v *console.Visit, w written, wrong error) (console.Answer, 
 	return console.Answer{Title: "New campaign", Wrong: wrong != nil, Body: newPage(f, ps.listed(v, drafts), len(drafts) > 0)}, nil
 }
 
-// renamed gives an error the names of the form's fields.
+// renamed returns an error with the field names of the form.
 func renamed(err error) error {
 	e := *problem.From(err)
 	if texts := e.Fields["recipients"]; len(texts) > 0 {
@@ -97,7 +97,7 @@ func renamed(err error) error {
 	return &e
 }
 
-// textFields are the fields of a text, its sender ID and its begin.
+// textFields are the fields of the form for the text, its sender ID and its start.
 func (ps *Pages) textFields(v *console.Visit, w written) ([]page.Field, error) {
 	all, err := ps.Senders.List(v.Ctx, v.Tenant.ID)
 	if err != nil {
@@ -115,8 +115,8 @@ func (ps *Pages) textFields(v *console.Visit, w written) ([]page.Field, error) {
 	return []page.Field{
 		{Name: "sender_id", Label: "Sender ID", Value: w.sender, Options: choices, Hint: "Promotional texts are sent in these hours: " + ps.Hours.String() + ", Accra time."},
 		{Name: "message", Label: "Text", Type: page.Lines, Value: w.message, Max: compose.MaxMessage, Required: true,
-			Hint: "Write {first_name} for the name of each recipient, or {first_name|friend} with a text for recipients without one."},
-		{Name: "at", Label: "Begin", Type: "datetime-local", Value: w.at, Max: len(atForm), Hint: "Accra time. Leave empty to send at once."},
+			Hint: "Write {first_name} to insert the first name of each recipient, or {first_name|friend} to insert friend if there is no name."},
+		{Name: "at", Label: "Start", Type: "datetime-local", Value: w.at, Max: len(atForm), Hint: "Accra time. Leave empty to send at once."},
 	}, nil
 }
 
