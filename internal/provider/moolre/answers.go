@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The codes that have a meaning here, with their grades: D for Moolre's own page, 1S for one client.
+// The codes that the adapter reads, with their grades: D for Moolre's own page, 1S for a single public client.
 const (
 	codePrompted  = "TR099"  // D: the payer has the prompt
 	codeConfirm   = "TP14"   // D: the payer has to confirm the number by a code
@@ -27,16 +27,15 @@ const (
 	codeAuth      = "AIN"    // D: AIN01 and AIN04 refuse the caller
 )
 
-// The states of a transaction. Every other state is unknown. One client has seen 3 and takes it for pending, another takes it
-// for not found (1S).
+// The states of a transaction. Every other state is unknown. One public client treats 3 as pending, another as not found (1S).
 const (
 	statePending = "0"
 	stateSuccess = "1"
 	stateFailed  = "2"
 )
 
-// text is a JSON string or number, because Moolre writes statuses, states and amounts as either. A list is its texts. Anything else
-// is empty.
+// text is a JSON string or number, because Moolre writes statuses, states and amounts as either. The texts of a list are joined
+// by spaces. Any other value is empty.
 type text string
 
 func (t *text) UnmarshalJSON(b []byte) error {
@@ -74,7 +73,7 @@ func read(a provider.Answer) (e envelope, ok bool) {
 	return e, (e.Status == "1" || e.Status == "0") && e.Code != ""
 }
 
-// said starts an outcome with Moolre's own texts.
+// said returns an outcome with Moolre's code and message.
 func (e envelope) said(a provider.Answer) provider.Outcome {
 	o := provider.Outcome{Code: provider.Clip(string(e.Code)), Message: provider.Clip(string(e.Message))}
 	if o.Code == "" {
@@ -98,8 +97,8 @@ func (e envelope) transaction() (t transaction, ok bool) {
 	return t, json.Unmarshal(e.Data, &t) == nil && t.State != ""
 }
 
-// answered reads the answer to a request that moves money. took reads the answer of a request that Moolre took; decided is
-// false where the answer does not say so.
+// answered reads the answer to a request that moves money. took returns the outcome of a request that Moolre accepted; decided
+// is false if the answer does not show that.
 func answered(a provider.Answer, took func(envelope) (o provider.Outcome, decided bool)) provider.Outcome {
 	if o, done := provider.Undelivered(a); done {
 		return o
@@ -129,8 +128,8 @@ func answered(a provider.Answer, took func(envelope) (o provider.Outcome, decide
 	return o
 }
 
-// accepted returns whether an answer has one of the codes that mean that Moolre took a request. No state is final: that comes
-// from a query.
+// accepted returns a function for answered. It decides if the answer has one of codes, which mean that Moolre accepted the
+// request. No state in such an answer is final: only a status query is.
 func accepted(a provider.Answer, codes ...string) func(envelope) (provider.Outcome, bool) {
 	return func(e envelope) (provider.Outcome, bool) {
 		o := e.said(a)
@@ -144,7 +143,8 @@ func prompted(a provider.Answer) provider.Outcome {
 	return answered(a, accepted(a, codePrompted, codeConfirm))
 }
 
-// confirmed reads the answer to a collection that has the payer's code. A new wish for a code refuses this one.
+// confirmed reads the answer to a collection that has the payer's code. If Moolre asks for a code again, it has refused this
+// code.
 func confirmed(a provider.Answer) provider.Outcome {
 	o := answered(a, accepted(a, codePrompted, codeConfirmed))
 	if o.Code == codeConfirm {
@@ -179,7 +179,7 @@ func collected(a provider.Answer, reference string) provider.Outcome {
 	return stated(a, documented, func(t transaction) text { return t.Payer }, reference)
 }
 
-// disbursed reads the status of a payout. notKnown are the responses that report an unknown payout.
+// disbursed reads the status of a payout. notKnown has the configured responses that report an unknown payout.
 func disbursed(a provider.Answer, reference string, notKnown []config.Reply) provider.Outcome {
 	e, ok := read(a)
 	return stated(a, ok && slices.Contains(notKnown, reply(a, e)), func(t transaction) text { return t.Payee }, reference)
@@ -190,8 +190,8 @@ func reply(a provider.Answer, e envelope) config.Reply {
 	return config.Reply{Status: a.Status, Code: string(e.Code)}
 }
 
-// stated reads the answer to a status query. notFound is set if its code reports an unknown reference. Such an answer has no
-// transaction, or one with the state of a failure, which proves nothing.
+// stated reads the answer to a status query. notFound is true if the code reports an unknown reference. Such an answer has no
+// transaction, or a transaction with the state of a failure. That state proves nothing.
 func stated(a provider.Answer, notFound bool, party func(transaction) text, reference string) provider.Outcome {
 	e, ok := read(a)
 	t, there := e.transaction()
@@ -218,7 +218,7 @@ func stated(a provider.Answer, notFound bool, party func(transaction) text, refe
 	switch {
 	case t.State == stateSuccess && e.yes():
 		o.Class, o.State = provider.Accepted, provider.Success
-	case t.State == stateFailed && named: // it was seen to exist
+	case t.State == stateFailed && named: // Moolre names the payment, so it has it
 		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, provider.ReasonRefused
 	case t.State == statePending:
 		o.Class = provider.Accepted
@@ -228,7 +228,7 @@ func stated(a provider.Answer, notFound bool, party func(transaction) text, refe
 	return o
 }
 
-// echo is Moolre's repetition of the payment. Moolre writes a name as well where a number is expected, which is left out.
+// echo returns the payment as Moolre repeats it. Moolre may write a name instead of a number; echo omits the name.
 func (t transaction) echo(party text) *provider.Echo {
 	e := &provider.Echo{Reference: provider.Clip(string(t.Reference))}
 	if number := provider.Clip(string(party)); strings.Trim(number, "+0123456789") == "" {
@@ -244,7 +244,7 @@ func (t transaction) echo(party text) *provider.Echo {
 	return e
 }
 
-// asked opens the answer to a question that moves nothing.
+// asked decodes the answer to a query.
 func asked(a provider.Answer) (e envelope, o provider.Outcome, ok bool) {
 	if o, done := provider.Undelivered(a); done {
 		return e, o, false
@@ -277,7 +277,7 @@ func holder(a provider.Answer) (string, provider.Outcome) {
 	return o.Name, o
 }
 
-// balance reads the balance. Moolre's charges are percentages, so a part of a pesewa is cut off.
+// balance reads the balance. Moolre charges percentages, so the balance may have fractions of a pesewa. They are cut off.
 func balance(a provider.Answer) ([]provider.Held, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {

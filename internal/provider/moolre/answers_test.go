@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Moolre's own samples are in testdata and read by TestSamples_readAsDocumented. These are the variations, and what must stay
+// TestSamples_readAsDocumented reads Moolre's own samples in testdata. These cases are variations, and answers that must stay
 // unknown.
 
 const (
@@ -18,7 +18,7 @@ const (
 	plain     = `0b9e1c9e8f1d4c7b9d530c4f9a8e7d21`
 )
 
-// answer is an answer that arrived whole.
+// answer returns a complete answer.
 func answer(status int, body string) provider.Answer {
 	return provider.Answer{Written: true, Status: status, Body: []byte(body), Header: http.Header{}}
 }
@@ -168,7 +168,7 @@ func TestBalance_readsAmounts(t *testing.T) {
 	}
 }
 
-// An answer is final only if it is about the payment that was asked about, and never under SS07.
+// An answer is final only if it names the queried payment, and never under SS07.
 func FuzzStated(f *testing.F) {
 	for _, body := range []string{"", "null", `{"status":1,"code":"SS01","data":{"txstatus":1,"amount":"0.80"}}`, `{"status":1,"code":"SS03","data":{"txstatus":2}}`,
 		`{"status":"1","code":"SS01","data":{"txstatus":"1","externalref":"` + plain + `","amount":0.8,"transactionid":7}}`, `{"status":0,"code":"SS07","data":{"txstatus":2}}`,

@@ -1,18 +1,18 @@
 // Package moolre implements Moolre's interface: collections, payouts to wallets and banks, name queries, the list of banks and
 // the balance, with one account number and two API keys.
 //
-// Moolre refuses without documented codes, and often under HTTP 200. So no refusal is final (provider.Outcome.Clear), and no
-// request is submitted twice: only its refusal of a used reference for collections is documented. A status query about a
-// collection is answered SS07 with the state of a failure while the payer has not approved it. So SS07 is never a failure,
-// whatever the state is. For payouts even its meaning is not documented: see config.Moolre.TransferNotKnown.
+// Moolre does not document its refusals, and often sends them under HTTP 200. So no refusal is final (provider.Outcome.Clear).
+// No request is submitted twice, because Moolre documents the refusal of a used reference only for collections. While the payer
+// has not approved a collection, a status query returns SS07 with the state of a failure. So SS07 is never a failure, whatever
+// the state is. For payouts SS07 is not documented: see config.Moolre.TransferNotKnown.
 //
 // A payer who pays through Moolre for the first time first confirms the number by a code, which arrives as a text (TP14). The
 // account's client sends the code as a voucher. So Moolre collects only for accounts that use vouchers.
 //
-// Callbacks are not signed. They contain the account's secret, arrive for paid collections alone, and are only hints: every
+// Callbacks are not signed. They contain the account's secret, arrive only for paid collections, and are only hints: every
 // final state comes from an authenticated query.
 //
-// This file builds requests. answers.go has the meaning of the answers, testdata the samples with the grade of each.
+// This file builds requests. answers.go reads the answers. testdata has the samples, each with the grade of its source.
 package moolre
 
 import (
@@ -39,7 +39,7 @@ const (
 	country  = "gha"
 )
 
-// queryWithin bounds everything that moves no money.
+// queryWithin is the timeout of requests that move no money.
 const queryWithin = 10 * time.Second
 
 // bankChannel is Moolre's channel of payouts to bank accounts.
@@ -58,8 +58,7 @@ type Adapter struct {
 	client  *provider.Client
 }
 
-// New returns an adapter. The account must be complete, which its method Missing checks. New sets the Provider of the
-// options.
+// New returns an adapter. The account must be complete: see its method Missing. New sets the Provider of the options.
 func New(account config.Moolre, o provider.ClientOptions) *Adapter {
 	o.Provider = Name
 	account.URL = strings.TrimSuffix(account.URL, "/")
@@ -100,7 +99,7 @@ func noChannel(n msisdn.Network) provider.Outcome {
 	return provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonSetup, Message: "Moolre has no channel for network " + string(n)}
 }
 
-// Collect prompts a payer, or lets Moolre send the payer a code.
+// Collect prompts a payer. Moolre may send the payer a code first.
 func (m *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
 	body, ok := m.collection(r)
 	if !ok {
@@ -123,8 +122,8 @@ func (m *Adapter) payment(ctx context.Context, op string, body movement, referen
 	return m.send(ctx, body, true, provider.Request{URL: "/open/transact/payment", Operation: op, Reference: reference, HideBody: code, HideAnswer: code})
 }
 
-// SubmitVoucher confirms the payer's number by the code. Moolre then prompts the payer, or it asks for the same request once
-// more without the code. Both requests have the reference of the collection.
+// SubmitVoucher confirms the payer's number by the code. Moolre then prompts the payer, or expects the same request again
+// without the code. Both requests have the reference of the collection.
 func (m *Adapter) SubmitVoucher(ctx context.Context, r provider.VoucherRequest) provider.Outcome {
 	body, ok := m.collection(provider.CollectRequest{ProviderReference: r.ProviderReference, Reference: r.Reference, Amount: r.Amount,
 		MSISDN: r.MSISDN, Network: r.Network, Label: r.Label})
@@ -207,13 +206,13 @@ func (m *Adapter) Float(ctx context.Context) ([]provider.Held, provider.Outcome)
 // errSecret is returned for every callback without the account's secret.
 var errSecret = errors.New("callback does not contain the secret of the account")
 
-// ParseCallback returns the collection of a callback. It reads no claims about the payment. A callback about a payment that is
-// not ours gives no hint and no error.
+// ParseCallback returns the collection of a callback. It ignores the status in the callback. For a payment that is not ours it
+// returns neither a hint nor an error.
 func (m *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	var callback struct {
 		Secret text `json:"secret"`
 		Data   struct {
-			Secret    text `json:"secret"` // where one client finds it
+			Secret    text `json:"secret"` // one public client expects it here
 			Reference text `json:"externalref"`
 		} `json:"data"`
 	}
@@ -235,7 +234,7 @@ func (m *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, er
 	return []provider.Hint{{ProviderReference: id.String()}}, nil
 }
 
-// send posts a body. Only collections and their status need the public key.
+// send sends a body by POST. Only collections and their status need the public key.
 func (m *Adapter) send(ctx context.Context, body any, public bool, r provider.Request) provider.Answer {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -245,7 +244,7 @@ func (m *Adapter) send(ctx context.Context, body any, public bool, r provider.Re
 	return m.do(ctx, public, r)
 }
 
-// do sends a request, whose URL is a path. The sandbox needs no keys.
+// do sends a request. Its URL is a path. The sandbox needs no keys.
 func (m *Adapter) do(ctx context.Context, public bool, r provider.Request) provider.Answer {
 	r.URL = m.account.URL + r.URL
 	r.Header = http.Header{"Accept": {"application/json"}}

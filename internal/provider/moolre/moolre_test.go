@@ -150,7 +150,7 @@ func TestCollect_payerConfirmsByCode(t *testing.T) {
 	}
 }
 
-// A code whose answer is lost leaves everything open. The same code again is safe.
+// If the answer to a code is lost, the collection stays open. It is safe to send the same code again.
 func TestVoucher_answerLost(t *testing.T) {
 	b := newBench(t, simmoolre.Options{Confirm: true})
 	for _, fault := range []string{"answer_lost", "request_lost", "error_after", "malformed", "outage", "throttle", "unauthorized"} {
@@ -171,7 +171,7 @@ func TestVoucher_answerLost(t *testing.T) {
 	}
 }
 
-// Whatever Moolre answers about a payout that it has, a query tells the truth, and no refusal is documented as final.
+// Moolre may answer an accepted payout with anything, a refusal too. A status query then returns its true state.
 func TestDisburse_refusedAndPaid(t *testing.T) {
 	b := newBench(t, simmoolre.Options{})
 	for _, answer := range simmoolre.RefusalAnswers() {
@@ -190,8 +190,8 @@ func TestDisburse_refusedAndPaid(t *testing.T) {
 	}
 }
 
-// No answer but that of an unknown reference means that Moolre does not have the payment, and that one only where the operator
-// has set it.
+// Only the answer to an unknown reference means that Moolre does not have a payment. For a payout the operator must have
+// configured it.
 func TestDisburseStatus_saysNothing(t *testing.T) {
 	b := newBench(t, simmoolre.Options{})
 	reference := uuid.NewString()
@@ -220,7 +220,7 @@ func TestDisburseStatus_saysNothing(t *testing.T) {
 	}
 }
 
-// Our balance at Moolre is no reason to give a payout up: its refusal is not documented.
+// A low balance at Moolre does not fail a payout, because the code of that refusal is not documented.
 func TestDisburse_balanceTooLow(t *testing.T) {
 	b := newBench(t, simmoolre.Options{})
 	if err := b.Sim.SetFloat(simmoolre.Name, 499); err != nil {
@@ -231,7 +231,8 @@ func TestDisburse_balanceTooLow(t *testing.T) {
 	}
 }
 
-// A callback is taken only with the account's secret, at either place. One about a payment that is not ours is taken, too.
+// A callback is accepted only with the account's secret, at either place. A callback about a payment that is not ours is
+// accepted, too.
 func TestParseCallback_secret(t *testing.T) {
 	b := newBench(t, simmoolre.Options{})
 	reference := uuid.NewString()
@@ -288,8 +289,7 @@ func TestParseCallback_secret(t *testing.T) {
 	}
 }
 
-// The sandbox takes requests with the user name alone. The other host refuses them, and the adapter reads that as a refused
-// caller.
+// The sandbox accepts requests with only the user name. The live host bars them.
 func TestSandbox_needsNoKeys(t *testing.T) {
 	for _, sandbox := range []bool{true, false} {
 		b := newBench(t, simmoolre.Options{Sandbox: sandbox})

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/test/providertest"
 )
 
-// recorded is an answer or callback of Moolre, with where and when that was read, the grade of that source, and what it means.
-// The simulator is held to the same files.
+// recorded is an answer or callback of Moolre, with its source, the date and the grade of the source, and its meaning. The
+// simulator's tests use the same files.
 type recorded struct {
 	Name, Call, Grade, Source, Date string
 	Status                          int
@@ -42,7 +42,7 @@ func (r recorded) check(t *testing.T) {
 	}
 	o, held, known := r.read(answer(r.Status, string(r.Body)))
 	if !known {
-		return // the simulator's alone
+		return // only for the simulator
 	}
 	w := r.Want
 	if o.Class.String() != w.Class || w.State != "" && o.State.String() != w.State || o.Reason != w.Reason || o.Code != w.Code || o.Name != w.Name ||
@@ -61,7 +61,7 @@ func (r recorded) check(t *testing.T) {
 	}
 }
 
-// read gives the sample to the function that reads this call's answers.
+// read passes the sample to the function that reads the answers to this call.
 func (r recorded) read(a provider.Answer) (o provider.Outcome, held string, known bool) {
 	switch r.Call {
 	case "collect":
