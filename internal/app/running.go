@@ -204,7 +204,7 @@ func bounded(ctx, late context.Context, step func(context.Context) error) error 
 	case err := <-done:
 		return err
 	case <-moment.C:
-		return errors.New("step of the stop timed out, continuing without it")
+		return errors.New("shutdown step timed out; it continues in the background")
 	}
 }
 

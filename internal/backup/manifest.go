@@ -64,7 +64,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 		return m, errors.New("something follows its end")
 	}
 	if m.Format != manifestFormat {
-		return m, fmt.Errorf("its format is %d, this program reads %d", m.Format, manifestFormat)
+		return m, fmt.Errorf("its format is %d, but this program reads format %d", m.Format, manifestFormat)
 	}
 	sum, sumErr := hex.DecodeString(m.SHA256)
 	_, idErr := uuid.Parse(m.ID)
@@ -74,7 +74,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 	case idErr != nil || m.MadeAt.IsZero() || m.Schema < 1 || m.File == "":
 		err = errors.New("it lacks an id, a time, a schema or a file")
 	case m.Engine != db.SQLite.String() && m.Engine != db.Postgres.String():
-		err = fmt.Errorf("it names the engine %q", m.Engine)
+		err = fmt.Errorf("it names an unknown engine, %q", m.Engine)
 	case m.Encrypted && len(m.Sealed) == 0 || !m.Encrypted && m.Contents == nil:
 		err = errors.New("it does not describe the contents of the dump")
 	}

@@ -229,7 +229,7 @@ func (s *Store) notify(tx *db.Tx, t Text) error {
 	body, err := json.Marshal(event{Event: string(webhook.Received), ID: t.ID, From: from, To: t.To, Keyword: t.Keyword, Text: t.Message, Complete: t.Missing == 0,
 		OptOut: t.Word, ReceivedAt: t.ReceivedAt.UTC()})
 	if err != nil {
-		return fmt.Errorf("inbox: the event of a text: %w", err)
+		return fmt.Errorf("inbox: encode the event of a text: %w", err)
 	}
 	return s.Webhooks.Queue(tx, webhook.Event{Tenant: t.Tenant, Mode: string(t.Mode), Subject: t.ID, Kind: webhook.Received, URL: account.SMSURL, Body: body, First: true})
 }

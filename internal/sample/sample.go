@@ -123,7 +123,7 @@ func moveTo(place, folder string) error {
 	return nil
 }
 
-// opens is when the server of a sample is started, on its first day, before anybody works.
+// opens is the time of day at which the server of a sample starts on the first day, before any person works.
 const opens = 5 * time.Hour
 
 // fill makes the history in a place.
@@ -159,7 +159,7 @@ func fill(ctx context.Context, o Options, place string) (made Made, err error) {
 			return Made{}, err
 		}
 		if err := s.do(ctx); err != nil {
-			return Made{}, fmt.Errorf("the sample's %s: %w", s.at.Format(time.DateTime), err)
+			return Made{}, fmt.Errorf("sample: event at %s: %w", s.at.Format(time.DateTime), err)
 		}
 		if err := m.rest(ctx); err != nil {
 			return Made{}, err

@@ -39,7 +39,7 @@ func (d *DB) EmptyLog(ctx context.Context) error {
 				return ctx.Err()
 			}
 		}
-		return fmt.Errorf("db: empty the log: %w: others read for too long", engine.ErrUnavailable)
+		return fmt.Errorf("db: truncate the write-ahead log: %w: readers did not end in time", engine.ErrUnavailable)
 	})
 }
 
