@@ -25,7 +25,7 @@ const (
 	cellMaximum = "maximum"
 )
 
-// maxCell is how many characters a cell may have.
+// maxCell is the maximum number of characters of a cell.
 const maxCell = 20
 
 // The choices for a plan: its rates, or none at all.

@@ -25,7 +25,7 @@ var (
 		{Value: provider.AccountServices, Text: "Services: airtime and data"}, {Value: "", Text: "Unassigned"}}
 	moneyModes  = []page.Option{{Value: string(tenant.Live), Text: "Live"}, {Value: string(tenant.Test), Text: "Test"}}
 	endings     = []page.Option{{Value: "paid", Text: "Paid"}, {Value: "unpaid", Text: "Not paid"}}
-	suspenseFor = []page.Option{{Value: string(changes.Customer), Text: "Customer"}, {Value: string(changes.House), Text: "Installation"}, {Value: string(changes.Provider), Text: "Provider: its last report is right"}}
+	suspenseFor = []page.Option{{Value: string(changes.Customer), Text: "Customer"}, {Value: string(changes.House), Text: "Installation"}, {Value: string(changes.Provider), Text: "Provider: accept its last status"}}
 )
 
 // floatOrder is the form that books a deposit or withdrawal at a provider.

@@ -63,7 +63,7 @@ func (ps *Pages) resolutionForms() []approvals.Form {
 		ps.Approvals.Form(changes.KindSuspend, "/exceptions/suspend", "Request the move",
 			"Books the difference against suspense, so that our books agree with the statement. It applies to one exception, or to all of an account and kind. If a line is matched later, its money leaves suspense again.", some),
 		ps.Approvals.Form(changes.KindRelease, "/exceptions/release", "Request the move",
-			"Moves money out of suspense: to the customer, to our earned fees, or to the costs of the provider or bank. If suspense has too little, the rest is taken from there.",
+			"Moves money out of suspense: to the customer, to our earned fees, or to the costs of the provider or bank. A missing amount is taken from the chosen side instead.",
 			approvals.Choices{changes.FieldException: suspended, "source": ps.writtenSources, "kind": writtenKinds, "for": releaseSides}),
 		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Credits a wallet with unmatched money at a provider: one credit, or all unmatched credits of a statement account up to an amount.",
 			approvals.Choices{changes.FieldException: some[changes.FieldException], "source": ps.writtenSources}),

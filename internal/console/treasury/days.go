@@ -307,7 +307,7 @@ var monthColumns = []console.Column[closing.MonthAccount]{
 		case a.Off() != 0 || a.Gaps != 0:
 			return page.Mark(page.Badge{Tone: page.Bad, Word: "Movements off by " + page.Cedis(a.Off())})
 		case a.Since() != 0:
-			return page.Mark(page.Badge{Tone: page.Bad, Word: "Changed since by " + page.Cedis(a.Since())})
+			return page.Mark(page.Badge{Tone: page.Bad, Word: "Changed by " + page.Cedis(a.Since()) + " since the close"})
 		case a.Theirs == nil:
 			return page.Mark(page.Badge{Tone: page.Open, Word: "No statement"})
 		case a.Unexplained() != 0:
