@@ -146,7 +146,7 @@ func (c *dayMonth) Run(e *frame.Env) error {
 
 type ledgerFunds struct {
 	frame.Common
-	Day  string `name:"day" placeholder:"DATE" help:"Day in Accra. Default: the present moment."`
+	Day  string `name:"day" placeholder:"DATE" help:"Day in Accra, such as 2026-11-30. Default: today, up to now."`
 	Mode string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
 }
 
