@@ -81,7 +81,7 @@ func TestKilled_backupUnderLoad(t *testing.T) {
 	}
 }
 
-// killed runs a command and kills it after a while, if it takes so long.
+// killed runs a command, and kills it if it still runs after the given time.
 func (s site) killed(t *testing.T, after time.Duration, args ...string) {
 	t.Helper()
 	run := exec.Command(program(t), append(args, s.args()...)...)

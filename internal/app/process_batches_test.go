@@ -28,8 +28,8 @@ import (
 // batchRows is the number of rows of a batch that is sent while servers are killed.
 const batchRows = 240
 
-// fileOutcomes are the last digits of payees: paid at once, paid after two seconds, the callback comes twice or never, the answer is
-// lost: paid later. The others are refused.
+// fileOutcomes has the last digits of payees. In this order: paid at once; paid after two seconds; two callbacks; no callback;
+// the answer is lost, then paid; the answer is lost, then failed; failed after acceptance; refused at once.
 var fileOutcomes = []string{"001", "000", "004", "005", "006", "007", "024", "030"}
 
 // sentBatch is a batch as its client knows it.

@@ -206,7 +206,8 @@ func alive(t testing.TB, where site) (n int64) {
 	return n
 }
 
-// settledOnce holds a settled payment against the simulator's book: done once where it succeeded, never else.
+// settledOnce checks a settled payment against the simulator's book. A successful payment is there once, a failed payment
+// never.
 func (c *client) settledOnce(t testing.TB, sim *process, path string) string {
 	t.Helper()
 	status, rows := c.paidOnce(t, sim, path)
@@ -216,7 +217,8 @@ func (c *client) settledOnce(t testing.TB, sim *process, path string) string {
 	return status
 }
 
-// paidOnce compares a payment with the simulator's book: paid once if it succeeded, never else. rows are those of the book.
+// paidOnce checks a payment against the simulator's book: paid once if it succeeded, otherwise never. rows is the number of the
+// payment's rows in the book.
 func (c *client) paidOnce(t testing.TB, sim *process, path string) (status string, rows int) {
 	t.Helper()
 	var seen struct {

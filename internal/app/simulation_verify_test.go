@@ -196,7 +196,7 @@ func (w *world) reversed(r *row) bool {
 	return slices.ContainsFunc(w.sim.Entries(r.attemptReference), func(e sim.Entry) bool { return e.Reversed })
 }
 
-// checkWebhooks holds what was told against what is.
+// checkWebhooks compares the webhooks with the rows.
 func (w *world) checkWebhooks(rows []row, byReference map[string]*row) {
 	children := map[string]*row{}
 	for i := range rows {

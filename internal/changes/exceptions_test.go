@@ -126,8 +126,8 @@ func (f *fixture) treasurer() *examples {
 	return x
 }
 
-// Money that nobody of ours knows goes into suspense, and from there to the customer, once. The books then have what the statement has,
-// and suspense is empty.
+// Money that matches no payment of ours is moved into suspense, and from there to the customer, once. Afterwards the books
+// agree with the statement, and suspense is empty.
 func TestSuspend_andRelease(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()

@@ -171,7 +171,7 @@ func (a *Changes) approvePayout(ctx context.Context, request *Request, finish Fi
 
 // release allows the payment of a request to be sent, if the payment has not changed since the request.
 func (a *Changes) release(ctx context.Context, request Request, what string, same func(row book.Payment) bool, finish Finish) error {
-	// copies: a group commit may still use these values after this function has returned
+	// a group commit may use both after release has returned: ctx is detached, and request is a copy
 	return a.Payments.Approve(context.WithoutCancel(ctx), request.ID, func(tx *db.Tx, row book.Payment) error {
 		if !same(row) {
 			return errChanged("The " + what)

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// needs is how many approvers a request of an amount needs.
+// needs returns how many approvers a request for an amount needs.
 func (f *fixture) needs(amount money.Pesewas) int {
 	f.t.Helper()
 	request, err := f.Fund(f.t.Context(), f.requester, newID(), f.tenant.ID, amount, "x")

@@ -54,15 +54,15 @@ const (
 	startByText = `DELETE FROM opt_outs WHERE tenant = $1 AND msisdn = $2 AND by_text = 1`
 )
 
-// StopByText puts a number on the list because its owner sent a text, and reports whether it was not there.
+// StopByText adds a number to the list because its owner sent a text. It reports whether the number is new there.
 func (s *Store) StopByText(tx *db.Tx, tenant, reason string, number msisdn.MSISDN) (bool, error) {
 	tx.AfterCommit(func() { s.optedOut.Forget(tenant) })
 	rows, err := tx.Exec(stopByText, tenant, string(number), usertext.Cut(reason, maxReason), s.clock.Now())
 	return rows > 0, err
 }
 
-// StartByText removes a number from the list because its owner sent a text, and reports whether it was there. A number
-// that a person put there for another reason stays.
+// StartByText removes a number from the list because its owner sent a text, and reports whether it removed one. A number that a
+// person added for another reason stays.
 func (s *Store) StartByText(tx *db.Tx, tenant string, number msisdn.MSISDN) (bool, error) {
 	rows, err := tx.Exec(startByText, tenant, string(number))
 	return rows > 0, err

@@ -41,9 +41,9 @@ func (i *Identity) NeedsPassword(v Visitor) bool {
 	return v.HasPassword && !v.HasFactor && !i.within(v.Session.CreatedAt, v.Session.CreatedAt.Add(StepUpLasts))
 }
 
-// BeginFactor creates a factor, which the visitor confirms with its first code. An existing factor stays until then,
-// and must have been given within the last five minutes. current is the password, which is required if NeedsPassword
-// returns true.
+// BeginFactor creates a factor, which the visitor confirms with its first code. An existing factor is valid until then. The
+// visitor must have entered a code of it within the last five minutes. current is the password, which is required if
+// NeedsPassword returns true.
 func (i *Identity) BeginFactor(ctx context.Context, v Visitor, current string, from netip.Addr) error {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return err

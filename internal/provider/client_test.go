@@ -203,8 +203,8 @@ func TestClient_stalePostIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A request is cancelled before it begins, at many moments while it is sent, after the server has read it, or never.
-// Whatever the server received was reported as written. Both reports occur in the test.
+// A request is cancelled before it begins, at many moments while it is sent, after the server has read it, or never. Every
+// request that the server received is reported as written.
 func TestClient_cancelledAfterWrite(t *testing.T) {
 	var seen, cancels sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -264,7 +264,7 @@ func TestPrune_keepsNewestTenThousand(t *testing.T) {
 	})
 }
 
-// What the database does not take is counted, and what comes later is written.
+// Rows that the database refuses are counted, and later rows are written.
 func TestRecord_unavailableDatabase(t *testing.T) {
 	each(t, func(r rig) {
 		if err := r.db.Close(); err != nil {

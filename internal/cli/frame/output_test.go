@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// What a customer chose is neither a formula in the operator's spreadsheet nor an order to the terminal.
+// A customer's text in an output is neither a formula in a spreadsheet nor a control sequence of the terminal.
 func TestOutput_isInert(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[any]string{

@@ -282,7 +282,8 @@ func (b *bench) charged(t *testing.T, reference string, amount money.Pesewas) pr
 	return b.Rail.Collector.CollectStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: amount})
 }
 
-// Telecel's payer gives a voucher, which reaches no log. A wrong one ends the charge, as does time.
+// A payer on Telecel enters a voucher. No log contains it. A wrong voucher fails the charge. A charge without a voucher counts
+// as unpaid after a while.
 func TestCollect_byVoucher(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	give := func(reference, code string) provider.Outcome {
