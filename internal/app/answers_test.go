@@ -219,7 +219,8 @@ func (c *counting) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Of all unread answers of a node the one that was taken from least recently ends, so that another is never refused.
+// If the unread answers of a node use too much memory, it ends the answer that its client has not read for the longest time. So
+// no new answer is refused.
 func TestAnswers_unreadOfANodeAreBounded(t *testing.T) {
 	t.Parallel()
 	a, address := withTLS(t, 0, nil)

@@ -13,9 +13,9 @@ import (
 	"github.com/makola/makola/internal/test/apitest"
 )
 
-// TestAPI_badInput sends every bad request that the OpenAPI document lets one think of, over a real
-// connection, to a whole Makola on both engines. Each is refused in the right words, and at the end the
-// wallet holds what it held, nothing is recorded, and a good request still goes through.
+// TestAPI_badInput derives every kind of bad request from the OpenAPI document and sends it over a connection to a full server
+// on both engines. Each request gets the right error. At the end the wallet is unchanged, nothing is recorded, and a valid
+// request succeeds.
 func TestAPI_badInput(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *stage, document *apitest.Document) {
 		a := &actor{stage: s, t: t, vars: map[string]string{"ref": "bad-input-0001"}}
@@ -74,7 +74,7 @@ func (a *actor) example(operation string) apitest.Example {
 			"callback_url": `"https://shop.example/hook"`}},
 		"buyAirtime": {Body: map[string]string{"amount": "5", "destination": phone, "phoneNumber": phone, "network": `"MTN"`, "network_id": q("network.mtn"), "type": `"momo"`,
 			"name": `"Ama"`, "transaction_id": reference, "callback_url": `"https://shop.example/hook"`}},
-		// The package does not exist: a good request is a 404, and what is bad about it comes before that.
+		// The package does not exist. A valid request is a 404, and an invalid request fails with its own error first.
 		"buyData": {Body: map[string]string{"phone_number": phone, "service_id": q("service.mtn_data"), "package_id": `"00000000-0000-4000-8000-000000000001"`, "network": `"MTN"`,
 			"type": `"e_wallet"`, "name": `"Ama"`, "client_reference": reference}},
 		"webhooksList":         query("status", "failed", "page_size", "10", "before", "1770000000000000:00000000-0000-4000-8000-000000000001"),
@@ -125,7 +125,7 @@ func (a *actor) send(client *http.Client, host string, c apitest.Case) (int, htt
 	}
 }
 
-// unharmed says that all the bad requests left no trace.
+// unharmed checks that the bad requests changed nothing.
 func (a *actor) unharmed() {
 	a.t.Helper()
 	a.stage.settle(a.t)

@@ -70,7 +70,7 @@ func TestBanner_hasWorkingExamples(t *testing.T) {
 	if reference == nil || len(reference[1]) < 12 || len(reference[1]) > 36 {
 		t.Errorf("the reference is %q", reference)
 	}
-	// What was revoked is not shown as if it worked.
+	// A revoked key is not shown as a working key.
 	keys, err := a.access.Keys(t.Context(), demoTenant)
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("the demo's keys are %v, %v", keys, err)

@@ -17,8 +17,8 @@ import (
 // ticksPerSecond is the unit of the times in /proc (USER_HZ), fixed on every Linux that Go runs on.
 const ticksPerSecond = 100
 
-// cpuUse says who used the processors: where the load, the server, the simulator and the database share
-// them, it is what a rate can be explained by.
+// cpuUse has the processor time of the load, the server, the simulator and the database. If they share the processors, it
+// explains a rate.
 type cpuUse map[string]time.Duration
 
 // cpuOf reads the CPU time so far of the named processes, of this one ("load") and of the PostgreSQL of

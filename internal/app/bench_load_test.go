@@ -197,7 +197,7 @@ func (l *lives) forget() {
 	l.latencies = nil
 }
 
-// exchange makes one request on a bare connection, and says how long its answer took.
+// exchange makes one request on a bare connection, and returns how long its answer took.
 func exchange(connection net.Conn, reader *bufio.Reader, request []byte) (status int, took time.Duration, err error) {
 	begun := time.Now()
 	if _, err := connection.Write(request); err != nil {

@@ -70,7 +70,7 @@ func benchmarkNeighbours(b *testing.B, engine db.Engine) {
 	sim.kill()
 }
 
-// benchCall makes one request and says how it was answered.
+// benchCall makes one request and returns its result.
 func benchCall(ctx context.Context, client *http.Client, method, url, key, body string) (status int, answer []byte) {
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

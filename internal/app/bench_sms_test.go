@@ -100,7 +100,7 @@ func rowsOf(b *testing.B, where site) int64 {
 	return checked.Messages
 }
 
-// recipientsOf gives the numbers of the n-th request: ordinary ones, each told of after two seconds.
+// recipientsOf returns the numbers of the n-th request: ordinary numbers, each with a receipt after two seconds.
 func recipientsOf(n, many int) []string {
 	list := make([]string, many)
 	for i := range list {
@@ -221,7 +221,7 @@ username = bench
 password = bench
 `
 
-// startKannel starts Kannel, or says that it is not here.
+// startKannel starts Kannel, or skips the benchmark if it is not installed.
 func startKannel(b *testing.B, c *centre) *kannel {
 	b.Helper()
 	binaries := map[string]string{}
@@ -260,7 +260,7 @@ func startKannel(b *testing.B, c *centre) *kannel {
 		}
 		return connection.Close() == nil
 	})
-	// It listens before it has its bearerbox, to which it gives what it accepts.
+	// It listens before it is connected to its bearerbox, to which it passes accepted messages.
 	k.await(b, "Kannel's boxes to know each other", func() bool {
 		answer, err := http.Get(k.admin)
 		if err != nil {

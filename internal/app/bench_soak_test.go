@@ -26,7 +26,7 @@ const (
 	soakFault = 20 * time.Second
 )
 
-// soakFaults come one after the other, again and again: what a provider does to those who rely on it.
+// soakFaults are the faults of a provider. They are injected one after the other, repeatedly.
 var soakFaults = []string{"slow", "answer_lost", "request_lost", "error_after", "callback_duplicate", "callback_missing", ""}
 
 // BenchmarkSoak sends payouts at a quarter of what the machine settles, and texts and reads beside them, while the provider has one fault
@@ -132,7 +132,7 @@ func (g *grown) readers(ctx context.Context) {
 // soakFigures name the members of a soakSample.
 var soakFigures = []string{"memory", "descriptors", "goroutines", "log", "jobs"}
 
-// soakSample is what the server needs at one moment.
+// soakSample has the resources that the server uses at one moment.
 type soakSample [5]float64
 
 func (g *grown) samples(ctx context.Context) (all []soakSample) {

@@ -170,7 +170,7 @@ func tpcb(b *testing.B) float64 {
 	return tps
 }
 
-// durable refuses a PostgreSQL that may lose what it committed.
+// durable refuses a PostgreSQL that may lose commits.
 func durable(b *testing.B, engine db.Engine) {
 	b.Helper()
 	if engine != db.Postgres {
@@ -221,7 +221,7 @@ func pgbench() string {
 // peakMemory is the highest resident memory of a process in MB (Linux).
 func peakMemory(b *testing.B, pid int) float64 { return memoryOf(b, pid, "VmHWM:") }
 
-// memoryOf is a line of what Linux says of a process's memory, in MB.
+// memoryOf returns one line of a process's memory status in Linux, in MB.
 func memoryOf(b *testing.B, pid int, line string) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -54,8 +54,8 @@ func sends(tab *browsertest.Tab, name, file string) (here string) {
 	return here
 }
 
-// A person uploads the file as it is, mends each fault in the browser, and requests the batch. Another person approves what the page
-// shows, each row is paid once, and the file uploaded again is recognised.
+// A person uploads a file with faults, corrects each fault in the browser, and requests the batch. Another person approves the
+// batch from its page. Each row is paid once, and a second upload of the file is recognised.
 func TestBrowser_salariesByFile(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

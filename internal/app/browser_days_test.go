@@ -125,7 +125,8 @@ func TestBrowser_dayOfAFinanceManager(t *testing.T) {
 	books.Obeys()
 }
 
-// balancesOf is what the statements of a day have for each account, as the form takes it. Some balance is not zero.
+// balancesOf returns the statement balances of a day for each account, in the format of the form. At least one balance is not
+// zero.
 func (b *browsed) balancesOf(day closing.Day) string {
 	b.t.Helper()
 	f, err := b.closing.Figures(b.t.Context(), ledger.TestGHS, day)

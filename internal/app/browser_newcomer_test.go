@@ -8,13 +8,13 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// firstLoad is what the first page may weigh over the wire, in bytes.
+// firstLoad is the maximum size of the first page as transferred, in bytes.
 const firstLoad = 100 << 10
 
 var printedLink = regexp.MustCompile(`Sign in\s+(http://[^/\s]+)(/first\?t=\S+)`)
 
-// A newcomer who starts the built program, opens the link that it prints and does what the pages say has seen a collection
-// approved on a handset, its webhook, the balance and the story of the payment.
+// A newcomer starts the built program, opens the printed link and follows the instructions on the pages. The newcomer then sees
+// a collection that is approved on a handset, its webhook, the balance and the history of the payment.
 func TestBrowser_newcomer(t *testing.T) {
 	t.Parallel()
 	p := start(t, "makola", "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir())

@@ -17,9 +17,9 @@ func searches(tab *browsertest.Tab, text string) {
 	tab.Run(chromedp.Evaluate(`document.querySelector("form.search").requestSubmit()`, nil))
 }
 
-// A support agent's day: a customer calls because money left the wallet and nothing came. The agent finds the payment by its number, says
-// where the money is, takes the case, notes it and signs out. A colleague goes on: the provider, asked now, has paid; the payment is
-// found by the network's id and by its reference, and the receipt is printed.
+// A customer calls a support agent because money left the wallet and nothing arrived. The agent finds the payment by its
+// number, sees where the money is, takes the case, writes a note and signs out. A colleague continues and queries the provider,
+// which has paid. The colleague finds the payment by the network's id and by its reference, and prints the receipt.
 func TestBrowser_dayOfASupportAgent(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

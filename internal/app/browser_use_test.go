@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A part of a page follows what happens, without a click, and says when the server is gone.
+// A part of a page updates without a click, and shows when the server does not answer.
 func TestBrowser_livePart(t *testing.T) {
 	t.Parallel()
 	b, tab := visitor(t)
@@ -92,7 +92,7 @@ func TestBrowser_theme(t *testing.T) {
 	}
 }
 
-// A double click asks once, and a tab that was signed out in another one says so.
+// A double click sends one request. If the person signed out in another tab, this tab shows it.
 func TestBrowser_doubleClickAndEndedSession(t *testing.T) {
 	t.Parallel()
 	b, tab := visitor(t)

@@ -52,8 +52,8 @@ func (c *caller) get(path string, header ...string) int {
 	return answer.StatusCode
 }
 
-// A client that opens connections and keeps them takes none from others: the one that was idle for the longest ends, and where
-// all are busy, probes and callbacks are answered still.
+// A client that opens many connections does not take connections from others. The connection that was idle for the longest time
+// is closed. If all are busy, probes and callbacks are still answered.
 func TestConnections_bounded(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) { c.MaxClients = 3 })
@@ -172,7 +172,7 @@ func TestBody_expectContinueIsRefused(t *testing.T) {
 	}
 }
 
-// A query string that cannot be read is told as that, not as missing fields.
+// For an unreadable query string the error names the query string, not missing fields.
 func TestQuery_malformedIsNamed(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(*config.Server) {})

@@ -20,8 +20,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A production server whose clock is set back refuses money with 503 and Retry-After, and reads go on. Behind PostgreSQL it is
-// not ready, because another node may have the right time.
+// A production server whose clock is set back refuses payments with 503 and Retry-After, and still answers reads. On PostgreSQL
+// it is not ready, because another node may have the right time.
 func TestClock_setBackStopsMoney(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {

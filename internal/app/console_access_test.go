@@ -33,7 +33,7 @@ func (b *browsed) ordered(path string, pairs ...string) string {
 	return p.Header.Get("Location")
 }
 
-// The owner asks for a key that pays, the admin approves, and the owner alone sees it, once.
+// The owner requests a key for payments and the admin approves it. Only the owner sees the key, once.
 func TestKeyPages_paysNeedsTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -136,7 +136,7 @@ func TestAllowList_needsAccessPermission(t *testing.T) {
 	}
 }
 
-// The secret of webhooks is shown to whom the role says, and that it was is in the audit log.
+// The secret of webhooks is shown only to roles with the permission. The audit log records each view.
 func TestWebhookSecret_showIsAudited(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -232,9 +232,8 @@ func TestAccountPages_settings(t *testing.T) {
 	}
 }
 
-// An account sets how many checkers its own acts need on a page of its own, which no other account's people see, and what one
-// of its keys may spend in a day.
-// A kind without a template of its own has a page that is made from its fields, which shows what the fields refuse.
+// An account sets the number of approvers for its requests, and the daily limit of a key, on pages that only its own people
+// see. A kind without its own template has a page that is made from its fields and shows their errors.
 func TestGeneratedPage_requestsAChange(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -300,7 +299,7 @@ func TestAccountPages_policyAndKeyLimit(t *testing.T) {
 	}
 }
 
-// A whole number is shown to whom the role says, one at a time, and that it was is in the audit log.
+// A full phone number is shown only to roles with the permission, one number at a time. The audit log records each view.
 func TestReveal_isAudited(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -143,9 +143,8 @@ func TestFunding_needsTwoPeople(t *testing.T) {
 	}
 }
 
-// On a development server one person is enough.
-// The page of a request offers an approval to those alone who may approve it, and shows before it what it will say of the
-// approver.
+// On a development server one person is enough. The page of a request offers the approval only to people who may approve it. It
+// shows in advance how the approver will be recorded.
 func TestApprove_offeredWithPermission(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -262,7 +261,7 @@ func TestRole_removedHasNoEffect(t *testing.T) {
 	b.wallet(shop, 0)
 }
 
-// A wallet is corrected in both directions; what it does not have is not taken.
+// A wallet is corrected in both directions, but never below zero.
 func TestWalletPages_correction(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

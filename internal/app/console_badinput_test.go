@@ -35,8 +35,8 @@ const hostile = "=1+1|\"'><img src=x id=planted onerror=alert(1)></textarea></ti
 // unseen are the characters of hostile that a reader does not see.
 const unseen = "\u200b\u00ad\u0085\ufeff\u202e"
 
-// badValues are what a parameter may be given instead of what it asks for. That of a megabyte is for forms: the server reads
-// no such address.
+// badValues are the bad values of a parameter. The value of a megabyte is only for forms, because the server reads no URL of
+// that length.
 func badValues(method string) map[string]string {
 	values := map[string]string{
 		"empty": "", "space": " ", "word": "x", "zero": "0", "negative": "-1", "huge number": "9223372036854775807", "too huge a number": "99999999999999999999999", "fraction": "1.5",
@@ -52,7 +52,7 @@ func badValues(method string) map[string]string {
 
 var wildcard = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// request is one that a browser could make.
+// request is a request that a browser could send.
 type request struct {
 	method, path string // the path as it is sent
 	query, form  url.Values
@@ -69,7 +69,7 @@ func (r request) String() string {
 	return text[:min(len(text), 200)]
 }
 
-// says reports whether the request itself contains a text.
+// says reports whether the request contains a text.
 func (r request) says(text string) bool {
 	path, _ := url.PathUnescape(r.path)
 	all := path
@@ -112,11 +112,11 @@ func (r request) with(name string, values ...string) request {
 	return r
 }
 
-// exact are the attributes whose values stay exactly what was given: what a form sends again, and what a button copies.
+// exact has the attributes that repeat an input unchanged: values that a form sends again or a button copies.
 var exact = regexp.MustCompile(`(?:value|data-copy)="[^"]*"`)
 
-// decent fails the test unless an answer is one that a person can read: never a 500, never planted markup, and a page in
-// words, a file, another place on this server, or nothing for a part that asked for itself.
+// decent fails the test unless a person can use the answer. The answer is never a 500 and has no injected markup. It is a page
+// with text, a file, a redirect on this server, or empty for a part of a page.
 func (b *browsed) decent(r request, p page) {
 	b.t.Helper()
 	bad := func(format string, args ...any) {
@@ -173,7 +173,7 @@ func (b *browsed) safeFile(r request, p page) {
 	}
 }
 
-// crowd is a server with a tenant that has something of everything, and one that has nothing.
+// crowd is a server with one tenant that has data of every kind, and one tenant without data.
 func crowd(t *testing.T, engine db.Engine) *browsed {
 	t.Helper()
 	b := browse(t, func(c *config.Server) {
@@ -331,7 +331,8 @@ func TestConsole_formSentTwice(t *testing.T) {
 	})
 }
 
-// A browser without a session, with one that is over, or with that of another server, sees no page that asks for one.
+// A browser without a session, with an expired session, or with a session of another server sees no page that requires a
+// session.
 func TestConsole_needsASession(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {

@@ -89,8 +89,8 @@ func (b *browsed) leadsTo(p page, want string) {
 	}
 }
 
-// A person uploads a file with faults, mends it, sends it, and takes its results away. Uploaded again it is refused. A corrected file
-// shows what was paid, and keeps its new rows alone.
+// A person uploads a file with faults, corrects the rows, sends the batch and downloads its results. A second upload of the
+// file is refused. A corrected file shows the rows that were paid, and keeps only its new rows.
 func TestBatchPages_fromFileToResults(t *testing.T) {
 	eachBatching(t, func(t *testing.T, b *browsed) {
 		b.want(http.StatusOK, batchesPage, "No batches", "Upload a file")
@@ -176,7 +176,8 @@ func TestBatchPages_refusedAndRetried(t *testing.T) {
 	})
 }
 
-// A person says what each column holds, answers the questions about the file, and sees the same columns filled in for the next file.
+// A person selects the contents of each column and answers the questions about the file. For the next file the columns are
+// already selected.
 func TestBatchPages_columnsOfAFile(t *testing.T) {
 	eachBatching(t, func(t *testing.T, b *browsed) {
 		file := "Colour,Line of the person,Firm,Cedis in full\nred,0240000001,MTN,10\nred,#N/A,MTN,11\n,,,21\n"

@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// The home of an account has the figures of its money: available is the wallet_balance of the interface, and what is on hold is the
-// sum of the open payments of the list that it leads to.
+// The home page of an account shows its money. The available amount is the wallet_balance of the interface. The amount on hold
+// is the sum of the open payments in the linked list.
 func TestHome_figuresAreThoseOfTheirRows(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

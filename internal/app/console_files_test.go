@@ -33,7 +33,7 @@ func (p page) table(t *testing.T) [][]string {
 	return rows
 }
 
-// workbook reads a file for people with another library than the one that wrote it.
+// workbook reads an XLSX file with another library than the writer's.
 func (p page) workbook(t *testing.T) [][]string {
 	t.Helper()
 	book, err := excelize.OpenReader(strings.NewReader(p.text))
@@ -156,7 +156,7 @@ func TestExports_allLists(t *testing.T) {
 	}
 }
 
-// A list that was taken away is written down once; one that was refused, or whose head alone was asked for, was not taken.
+// The audit log has one entry for each downloaded list. It has none for a refused download or a HEAD request.
 func TestExports_areAudited(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

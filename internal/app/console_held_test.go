@@ -27,7 +27,7 @@ func (b *browsed) waits(reference, amount string) string {
 	return b.the(reference)
 }
 
-// asked is what the account's key reads of a payout.
+// asked returns a payout as the account's key reads it.
 func (b *browsed) asked(reference string) string {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.ready.APIURL+"/payment-api/checkstatus/"+reference, nil)
@@ -38,7 +38,8 @@ func (b *browsed) asked(reference string) string {
 	return b.read(r).text
 }
 
-// A payout by key and one by a page wait, say so, and go where another of the account's people says so.
+// A payout by key and a payout by a page wait for approval and show this. They are sent after another person of the account
+// approves them.
 func TestHeldPayout_needsAnotherPerson(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		app := "/app/" + demoTenant
@@ -86,7 +87,7 @@ func TestHeldPayout_needsAnotherPerson(t *testing.T) {
 	})
 }
 
-// The request of a payout that a key asked for says from where, and shows the payee's name to those who may approve it.
+// The request for a payout by key shows the address of the client. It shows the payee's name to people who may approve it.
 func TestHeldPayout_showsOriginAndPayee(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		b.holds("5000.00")

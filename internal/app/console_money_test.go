@@ -89,7 +89,7 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 	}
 	// The reference of the slip is taken.
 	b.as(requester)
-	// The page lists each account of a configured provider, and what is in none.
+	// The page lists each account of a configured provider, and the unassigned float.
 	for at, amount := range map[treasury.Float]money.Pesewas{{Provider: "mtn", Mode: tenant.Test}: 123_00, {Provider: "mtn", Account: "disbursement", Mode: tenant.Test}: 456_00} {
 		if err := b.treasury.AddFloat(t.Context(), at, amount, "paid in", "ama"); err != nil {
 			t.Fatal(err)
@@ -151,8 +151,8 @@ func TestOperationPages_transferRouteDeadLetter(t *testing.T) {
 	b.post(http.StatusUnprocessableEntity, "/ops/routes/set", "id", job, "reason", "x", "operation", "dance", "channel", "MTN", "mode", "live", "tenant", "*", "providers", "mtn")
 }
 
-// A payment whose outcome is unknown is ended by its provider's statement, and the word is taken back and decided about, all
-// from its own page.
+// An unknown payment is resolved from its page by the provider's statement. The resolution is then contradicted, and decided on
+// the same page.
 func TestUnknownPayment_resolvedByStatement(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

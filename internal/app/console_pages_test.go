@@ -99,7 +99,7 @@ func TestErasedWebhook_isNotResent(t *testing.T) {
 	}
 }
 
-// A webhook that a page sends again is written down with who asked; one that is not the payment's is not there.
+// If a person sends a webhook again, the audit log names the person. A webhook of another payment is a 404.
 func TestResendWebhook_isAudited(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -141,7 +141,7 @@ func TestResendWebhook_isAudited(t *testing.T) {
 	}
 }
 
-// What a page of a tenant answers to an operator who looks, its head answers too, and that they looked is written down.
+// A HEAD request of an operator for a tenant's page has the same status as a GET, and the audit log records the access.
 func TestViewAs_headEqualsGet(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -164,7 +164,7 @@ func TestViewAs_headEqualsGet(t *testing.T) {
 	}
 }
 
-// The overview has what the role may read elsewhere, and no more.
+// The overview shows only data that the role may read on other pages.
 func TestOverview_panelsNeedPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -293,7 +293,7 @@ func TestSession_pollingDoesNotExtendIt(t *testing.T) {
 	b.want(http.StatusUnauthorized, "/ops/payments")
 }
 
-// While the database is away every page says so in words, and afterwards it is there again for the same session.
+// While the database is down every page reports it. Afterwards the pages work again for the same session.
 func TestConsole_databaseDown(t *testing.T) {
 	t.Parallel()
 	faults := &db.Faults{}
@@ -308,7 +308,7 @@ func TestConsole_databaseDown(t *testing.T) {
 	b.want(http.StatusOK, "/ops", "Overview")
 }
 
-// Operators see what all accounts send, each with its account; a tenant's people see their own alone.
+// Operators see the campaigns of all accounts, each with its account. People of a tenant see only their own.
 func TestMessages_ofAllAccountsForOperators(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -114,7 +114,7 @@ func TestPayoutForm_concurrentConfirmsPayOnce(t *testing.T) {
 		if err != nil || len(entries) != 1 || entries[0].Actor != developerEmail || entries[0].Person == "" || entries[0].Subject != rows[0].ID {
 			t.Fatalf("the audit log has %+v, %v", entries, err)
 		}
-		// Nothing erases the audit log: the payee's name and number stand in the payment's row alone.
+		// The payee's name and number are only in the payment's row, because entries of the audit log cannot be erased.
 		if written := fmt.Sprintf("%s", entries[0].Details); shown.Get("name") == "" || strings.Contains(written, shown.Get("name")) || strings.Contains(written, rows[0].Account) {
 			t.Errorf("the audit log has of %q, %s: %s", shown.Get("name"), rows[0].Account, written)
 		}
@@ -194,7 +194,7 @@ func TestPayoutForm_showsErrors(t *testing.T) {
 	})
 }
 
-// A payout that the provider refuses outright leads to its page, which says so; the money is back.
+// After a payout that the provider refuses at once, the person sees its page with the refusal. The money is back in the wallet.
 func TestPayoutForm_bankAndRefused(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		shown, p := b.payForm("channel", "bank:"+b.ready.BankID, "account_number", "0011-2233 44556", "amount", "12.5")

@@ -25,7 +25,7 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// held is a jar for cookies that are for TLS alone, which ends before this server.
+// held is a cookie jar that keeps cookies for TLS, because a proxy ends TLS before this server.
 type held map[string]*http.Cookie
 
 func (h held) SetCookies(_ *url.URL, cookies []*http.Cookie) {
@@ -108,7 +108,7 @@ func (p page) leads(t *testing.T, to string) {
 	}
 }
 
-// codeNow is what an app shows for a key.
+// codeNow returns the code that an authenticator app shows for a key.
 func (b *browsed) codeNow(key string) string {
 	b.t.Helper()
 	return identitytest.Code(b.t, key, b.clock.Now())
@@ -195,7 +195,7 @@ func TestSetup_firstOwner(t *testing.T) {
 	b.want(http.StatusOK, "/account", "198.51.100.4", "This browser<")
 }
 
-// What needs the factor again leads to the page that asks for it, and back.
+// A page that requires a new code redirects to the form for the code, and back.
 func TestStepUp_leadsBack(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -256,7 +256,8 @@ func TestOpenBrowser_enrolsNoFactor(t *testing.T) {
 	b.post(http.StatusOK, "/account/factor/confirm", "code", b.codeNow(key), "current", ownPassword)
 }
 
-// Who enrols the first factor in a later session waits an hour for personal tokens, and the page says until when.
+// A person who enrols the first factor in a later session cannot make personal tokens for an hour. The page shows the end of
+// that hour.
 func TestTokens_waitOnThePage(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -326,8 +327,8 @@ func TestSignIn_endsTheBrowsersOlderSession(t *testing.T) {
 
 var shownToken = regexp.MustCompile(`<code id="personal-token">(mk_person_[A-Za-z0-9_-]{43})</code>`)
 
-// A person of the installation makes a token for commands after a code of the app, sees it once, and ends it. What a command
-// does without a person is red in the audit log.
+// A person of the installation makes a personal token after a code of the app, sees it once, and revokes it. The audit log
+// marks changes by commands without a person in red.
 func TestToken_createdAndRevoked(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

@@ -74,7 +74,7 @@ func TestRefusedRequest_otherTenantsAreHidden(t *testing.T) {
 	b.want(http.StatusOK, "/app/"+demoTenant+"/search?q=req_of_demo_0002", "No results")
 }
 
-// The interface, too, answers an account about its own requests alone.
+// The interface, too, returns only the account's own requests.
 func TestRefusedRequest_ofTheKeysTenant(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

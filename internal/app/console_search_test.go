@@ -79,8 +79,8 @@ func TestSearch_byNumberNeedsThePermission(t *testing.T) {
 	}
 }
 
-// References are found whole or by their beginning. One that holds a number is masked like one, and found by nobody who
-// may not search for numbers.
+// References are found whole or by their first characters. A reference that contains a phone number is masked like a number,
+// and only people who may search for numbers find it.
 func TestSearch_byReference(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

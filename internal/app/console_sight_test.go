@@ -20,7 +20,7 @@ import (
 // operatorWords are words about providers, their costs and the installation's own accounts, and a note of an operator.
 var operatorWords = []string{"hubtel", "mtnmomo", "paystack", "arkesel", "provider's fee", "provider_fee", "commission", "float", "clearing at", "revenue", "operators-own-note", "payment.note"}
 
-// discreet fails the test if a text for an account has one of the operators' words.
+// discreet fails the test if a text for an account contains a word that only operators may see.
 func (b *browsed) discreet(where, text string) {
 	b.t.Helper()
 	for _, word := range operatorWords {
@@ -63,9 +63,9 @@ func (b *browsed) furnishBatches() (ended, draft, file string) {
 	return ended, draft, file
 }
 
-// An account's people and programs see nothing of the installation's own on any page, in any file, answer or webhook: no provider by
-// name but the network that they chose, no cost of a provider, no account at a provider. Every page, file and GET answer is read: a new
-// one that is not fails the test.
+// People and programs of an account see no internal data of the installation on any page, file, answer or webhook. They see no
+// name of a provider except the chosen network, no costs of providers, and no accounts at providers. The test reads every page,
+// file and GET answer, and fails for a new one that it does not read.
 func TestAccountPages_nothingOfTheInstallation(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {

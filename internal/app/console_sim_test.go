@@ -104,7 +104,8 @@ func TestHandsets_formNamesTheField(t *testing.T) {
 	}
 }
 
-// Anybody on this machine may send a webhook here; only what the tenant's secret signed is called valid.
+// Any program on this machine may send a webhook here. Only a webhook that is signed with the tenant's secret is shown as
+// valid.
 func TestHandsets_forgedWebhook(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

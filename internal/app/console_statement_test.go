@@ -56,7 +56,7 @@ func TestStatementPage_masksNumbers(t *testing.T) {
 	b.want(http.StatusForbidden, "/app/"+demoTenant+"/statement")
 }
 
-// The page of a payment tells where its money is, and its receipt has what the law asks for.
+// The page of a payment shows where its money is. Its receipt has the details that the law requires.
 func TestPaymentPage_tellsWhereTheMoneyIs(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -74,7 +74,7 @@ func TestForm_aboutMoneyIsConfirmedAfterAStepUp(t *testing.T) {
 	b.wallet(shop, 500)
 }
 
-// The form of a payout is checked again after the code, and goes on from there with what the person entered.
+// After the code the form of a payout is checked again and continues with the entered values.
 func TestForm_ofAPayoutIsCheckedAfterAStepUp(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

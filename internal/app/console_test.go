@@ -72,7 +72,7 @@ func (b *browsed) forget() {
 	b.http = &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// page is what a server answered.
+// page is the answer of a server.
 type page struct {
 	*http.Response
 	text string
@@ -251,7 +251,7 @@ func TestPaths_interfaceBeforeConsole(t *testing.T) {
 	}
 }
 
-// Each route, to read or to write, answers each role as the policy says, and no other.
+// Each route, for reading or writing, accepts exactly the roles that the policy lists.
 func TestRoutes_needTheirPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/makola/makola/internal/test/matrix"
 )
 
-// A first start that breaks off anywhere leaves a database on which the next one makes the demo tenant, whose
-// float agrees with the simulator's books.
+// A first start may fail at any point. The next start then makes the demo tenant, and its float agrees with the simulator's
+// books.
 func TestDemo_createdWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	const most = 120 // far more commits than a start has
@@ -96,7 +96,7 @@ func TestDemo_createdWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// The key of the demo tenant is told once, by the start that made it: one that finds its address taken makes none.
+// The key of the demo tenant is printed once, by the start that makes it. A start whose address is in use makes no key.
 func TestDemo_busyAddressCreatesNoKey(t *testing.T) {
 	t.Parallel()
 	c := clock.NewManual(scenarioNow)

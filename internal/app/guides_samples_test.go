@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// guidePages are those with samples, in the order of reading: each is what a newcomer pastes into one shell.
+// guidePages are the guide pages with samples, in reading order. A newcomer pastes the samples of a page into one shell.
 var guidePages = []string{"quickstart", "keys", "collecting", "paying-out", "paying-many", "airtime-data", "sms-otp", "webhooks", "idempotency", "errors", "testing"}
 
 // sample is a block of commands of a page, and the block below it, which shows the answer.
@@ -100,7 +100,7 @@ func newShell(t *testing.T, environment ...string) *shell {
 	return &shell{in, bufio.NewReader(out)}
 }
 
-// paste gives what the commands print, and their exit code.
+// paste runs commands and returns their output and exit code.
 func (s *shell) paste(t *testing.T, commands string) (printed, code string) {
 	t.Helper()
 	const mark = "--over--"
@@ -117,7 +117,7 @@ func (s *shell) paste(t *testing.T, commands string) (printed, code string) {
 	}
 }
 
-// differs says where an answer is not what the page shows. Ids, times and addresses vary; so does a text "*".
+// differs returns the differences between an answer and the page. Ids, times, addresses and the text "*" may differ.
 func differs(want, got any, at string) string {
 	switch w := want.(type) {
 	case map[string]any:
@@ -158,7 +158,7 @@ func differs(want, got any, at string) string {
 	return ""
 }
 
-// wrong says what is wrong with what a sample printed.
+// wrong returns the fault of a sample's output.
 func (s sample) wrong(printed string) string {
 	switch s.kind {
 	case "text":

@@ -17,8 +17,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A primary that hangs says nothing to anybody, and five seconds later a standby is in its place: answers come again
-// within 15 s, no request takes more than 10, no probe more than one, and no job is left behind.
+// A primary hangs and answers no connection. Five seconds later a standby replaces it. Requests are answered again within 15 s.
+// No request takes more than 10 s, no probe more than 1 s, and no job is lost.
 func TestPrimary_hangs(t *testing.T) {
 	t.Parallel()
 	way, freezer := dbtest.Freezable(t)
@@ -134,10 +134,10 @@ func TestPrimary_hangs(t *testing.T) {
 	}
 }
 
-// slack is what a slow machine adds.
+// slack is the additional time for a slow machine.
 const slack = 2 * time.Second
 
-// What does not stop is left behind: a node that was told to leave leaves.
+// A node that gets a signal to stop ends, although one of its parts hangs.
 func TestStop_endsInTime(t *testing.T) {
 	t.Parallel()
 	never := make(chan struct{})

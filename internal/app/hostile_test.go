@@ -90,8 +90,8 @@ func startWith(t *testing.T, cfg config.Server, o Options) *App {
 	return a
 }
 
-// Development mode is never beside live money: credentials make a production server, which says what it lacks, and a
-// database that has live customers is refused before anything is changed in it.
+// Development mode never handles live money. With live credentials the server requires production and lists the missing
+// settings. It refuses a database with live customers before it changes the database.
 func TestLiveMoney_needsProduction(t *testing.T) {
 	t.Parallel()
 	local := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", DrainFor: time.Minute}
@@ -372,7 +372,7 @@ func TestMetrics_needAToken(t *testing.T) {
 	}
 }
 
-// A client of a node that leaves is told with its next answer, and loses no request.
+// The next answer of a stopping node closes the client's connection. The client loses no request.
 func TestDraining_losesNoRequest(t *testing.T) {
 	t.Parallel()
 	cert, key := WriteCertificate(t, t.TempDir(), 1)

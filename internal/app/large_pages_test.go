@@ -30,7 +30,7 @@ const (
 	largestMonth = 256 << 20 // bytes of the heap, twice what lives in it
 )
 
-// loaded is a server whose demo account has the money for many payments, and a loader of them.
+// loaded is a server whose demo account has money for many payments, with a function that sends them.
 func loaded(t *testing.T, engine db.Engine) (*browsed, tenant.Tenant, *booktest.Loader) {
 	t.Helper()
 	b := browse(t, func(c *config.Server) {

@@ -143,9 +143,8 @@ func nested(data json.RawMessage, object, name string) string {
 // killsOfEverything is how often the server dies under this load, on each engine.
 const killsOfEverything = 5
 
-// Every product, through both rails, while the server dies again and again. A provider that refuses
-// duplicates in no words of its own leaves what was under way for an operator, whose statement is the
-// simulator's book.
+// Every product is sold over both rails while the server is killed repeatedly. If a provider does not refuse duplicates in
+// distinct terms, an operator resolves its open payments by the simulator's book.
 func TestKilled_everyProduct(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
@@ -172,9 +171,9 @@ func TestKilled_everyProduct(t *testing.T) {
 	}
 }
 
-// decide lets time pass until nothing is open, and ends by the simulator's book what cannot be known. The
-// steps are longer than what an operator's word waits for, because the commands go by the machine's clock, and
-// shorter than the age of a failed collection, because the server's clock is there before the simulator's.
+// decide advances the clocks until no payment is open, and resolves unknown payments by the simulator's book. A step is longer
+// than the minimum age for a manual resolution, because the commands use the machine's clock. It is shorter than the age at
+// which a collection fails, because the server's clock is advanced before the simulator's.
 func decide(t *testing.T, where site, sim, server *process) {
 	t.Helper()
 	control := newClient(server.ready.SimURL, "")
@@ -216,7 +215,7 @@ func inBook(t *testing.T, sim *process, reference string) int {
 	return done
 }
 
-// judge holds each request against the interface and the simulator's book, and their sum against the wallet.
+// judge compares each request with the interface and the simulator's book, and their sum with the wallet.
 func judge(t *testing.T, sim *process, api *client, all []asked, opening float64) {
 	t.Helper()
 	want := int64(math.Round(opening * 100))

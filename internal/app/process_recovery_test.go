@@ -79,7 +79,7 @@ func sendAll(t testing.TB, api *client, errands []errand) {
 	c.done.Wait()
 }
 
-// floats gives what the ledger and the simulator differ in, by provider.
+// floats returns the difference between the ledger and the simulator by provider.
 func floats(t testing.TB, where site, sim *process, api *client) map[string]float64 {
 	t.Helper()
 	var ours []struct{ Asset, Account, Held string }

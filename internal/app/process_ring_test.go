@@ -33,8 +33,8 @@ const (
 	sealedBefore = 2500
 )
 
-// The runbook of a rotation, with two servers under load that are restarted at each step, and a rotation that is killed again and
-// again: no payout and no webhook is lost, every secret is what it was, and the old key can go.
+// The runbook of a key rotation works with two servers under load that are restarted at each step, and with a rotation that is
+// killed repeatedly. No payout or webhook is lost, every secret is unchanged, and the old key can be removed.
 func TestMasterKey_rotatedUnderLoadAndKills(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)

@@ -35,14 +35,14 @@ const (
 	otpEvery            = 9
 )
 
-// smsOutcomes are recipients by what the simulator does with their messages.
+// smsOutcomes has the recipients by the outcome of their messages in the simulator.
 var smsOutcomes = []string{
 	"0240000001", "0240000001", "0240000000", "0240000004", // delivered: at once, after two seconds, reported twice
 	"0240000020", "0240000024", // refused, reported as failed
 }
 
-// farAway passes connections on to an address, each octet late, as a network with distance does: what a
-// killed program had written still arrives.
+// farAway forwards connections to an address with a delay, as a distant network does. So bytes that a killed program had
+// written still arrive.
 func farAway(t testing.TB, address string, delay time.Duration) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,7 +99,7 @@ func late(from, to net.Conn, delay time.Duration) {
 	_ = to.Close()
 }
 
-// text is what the load knows of one message or one-time password that was answered with 200.
+// text is one message or one-time password that was answered with 200, as its client knows it.
 type text struct {
 	id       string // in its text, more than once where the text is long
 	campaign string // empty: a one-time password
@@ -202,7 +202,7 @@ func TestKilled_whileSending(t *testing.T) {
 	}
 }
 
-// smsVerification is what a run of messages is held against.
+// smsVerification has the sources with which a run of messages is compared.
 type smsVerification struct {
 	t      testing.TB
 	resend bool
@@ -213,7 +213,7 @@ type smsVerification struct {
 	asked map[string]bool                   // numbers of which that is known
 }
 
-// smsRow is a message as the interface tells it.
+// smsRow is a message as the interface returns it.
 type smsRow struct {
 	Recipient string `json:"recipient"`
 	Status    string `json:"status"`
@@ -221,8 +221,7 @@ type smsRow struct {
 	Credits   int64  `json:"credits"`
 }
 
-// verify waits until every message has its end, then holds each against the handsets and all of them
-// against the credits.
+// verify waits until every message is final. It then compares each message with the handsets, and their sum with the credits.
 func (v *smsVerification) verify(texts []text) {
 	v.t.Helper()
 	if len(texts) < smsKills*smsCallers {
@@ -289,7 +288,7 @@ func (v *smsVerification) rows(m text) (rows []smsRow) {
 	return rows
 }
 
-// message holds one message against its handset and says how many of its segments came again.
+// message compares one message with its handset, and returns how many of its segments arrived more than once.
 func (v *smsVerification) message(m text, r smsRow) (again int) {
 	v.t.Helper()
 	parts := v.received(m.id, r.Recipient)
@@ -314,7 +313,7 @@ func (v *smsVerification) message(m text, r smsRow) (again int) {
 	return again
 }
 
-// password holds a one-time password against its handset: it is never sent twice.
+// password compares a one-time password with its handset. A password is never sent twice.
 func (v *smsVerification) password(m text) (again int) {
 	v.t.Helper()
 	for _, n := range v.received(m.id, m.to[0]) {
@@ -328,7 +327,7 @@ func (v *smsVerification) password(m text) (again int) {
 
 var idInText = regexp.MustCompile(`#([a-z0-9-]+)\.`)
 
-// received says which parts of a text a number's handset took, and how often.
+// received returns the parts of a text that the handset of a number received, and how often.
 func (v *smsVerification) received(id, number string) map[int]int {
 	v.t.Helper()
 	if !v.asked[number] {

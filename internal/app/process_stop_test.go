@@ -14,10 +14,10 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// again is what both programs log when they are told to stop.
+// again is the log line of both programs at the first signal to stop.
 const again = "interrupt again to stop at once"
 
-// The first interrupt drains, which may take long, and says so; the second one ends the process.
+// The first interrupt begins the drain, which may take long, and logs this. The second interrupt ends the process.
 func TestInterrupted_twiceEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	where := newSite(t, db.SQLite)

@@ -40,7 +40,7 @@ var outcomes = []string{
 	"0240000024", "0240000030", // refused after acceptance, refused outright
 }
 
-// payout is what the load knows of one payout.
+// payout is one payout as its client knows it: the request and its answers.
 type payout struct {
 	reference string
 	payee     string
@@ -49,8 +49,8 @@ type payout struct {
 	external  string // our provider reference, from the 200
 }
 
-// crowd is callers that send until they are stopped, whatever becomes of the server, and what they know
-// of each request that was answered.
+// crowd is a pool of callers that send requests until they are stopped, also while the server is down. It stores each answered
+// request.
 type crowd[T any] struct {
 	t        testing.TB
 	target   atomic.Pointer[client]
@@ -61,8 +61,8 @@ type crowd[T any] struct {
 	answered []T
 }
 
-// begin starts the callers; send makes the n-th request of one of them. A test that fails before it calls end
-// stops them, too: a caller that goes on would report to a test that is over, which ends the whole program of tests.
+// begin starts the callers. send makes the n-th request of a caller. If a test fails before it calls end, its cleanup stops the
+// callers, because a report to a finished test ends the test program.
 func (c *crowd[T]) begin(callers int, target *client, send func(caller, n int)) {
 	c.target.Store(target)
 	c.t.Cleanup(func() { c.end() })
@@ -165,7 +165,7 @@ func field(data json.RawMessage, name string) string {
 	return text
 }
 
-// inbox receives webhooks and remembers what each reference was told.
+// inbox receives webhooks and stores the statuses of each reference.
 type inbox struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -248,7 +248,7 @@ func TestStopped_underLoad(t *testing.T) {
 	clocktest.Await(t, "the other node to answer", func() bool { return l.sent.Load() >= before+2*callers })
 	v := verification{site: where, sim: sim, servers: []*process{second}, api: newClient(second.ready.APIURL, key), inbox: in, opening: opening, payouts: l.end()}
 	verify(t, v)
-	// What was said of a payout is found by what the customer knows of it.
+	// A webhook about a payout is found by the reference that the customer has.
 	_, external := v.status(t, v.payouts[0])
 	var said []struct {
 		Operation string `json:"operation"`
@@ -259,7 +259,7 @@ func TestStopped_underLoad(t *testing.T) {
 	}
 }
 
-// verification is what a run under faults is held against.
+// verification has the sources with which a run under faults is compared.
 type verification struct {
 	site    site
 	sim     *process
@@ -270,8 +270,8 @@ type verification struct {
 	payouts []payout
 }
 
-// verify waits until nothing is open, then holds each payout against the interface, the simulator's
-// book, the webhooks and the wallet, and the ledger against itself.
+// verify waits until no payout is open. It then compares each payout with the interface, the simulator's book, the webhooks and
+// the wallet, and checks the ledger.
 func verify(t *testing.T, v verification) {
 	t.Helper()
 	if len(v.payouts) < kills {
@@ -319,8 +319,8 @@ func hasten(t testing.TB, servers []*process, what string, so func() bool) {
 	})
 }
 
-// told waits for the webhook of each payout. One that was refused outright says so in its answer and has no
-// webhook, also when a kill took the answer away.
+// told waits for the webhook of each payout. A payout that was refused at once has no webhook, because its answer reports the
+// refusal. That also holds if a kill lost the answer.
 func (v verification) told(t *testing.T, payouts []payout) {
 	t.Helper()
 	for _, p := range payouts {
@@ -330,7 +330,7 @@ func (v verification) told(t *testing.T, payouts []payout) {
 	}
 }
 
-// status asks the interface and holds its answer against what the caller was told and the payee does.
+// status queries the interface and compares the status with the answer to the caller and with the outcome of the payee.
 func (v verification) status(t *testing.T, p payout) (status, external string) {
 	t.Helper()
 	var seen struct {
@@ -355,7 +355,7 @@ func (v verification) status(t *testing.T, p payout) (status, external string) {
 	return seen.Status, seen.External
 }
 
-// book holds one payout against the simulator's own book: paid once when it succeeded, never else.
+// book checks one payout against the simulator's book: paid once if it succeeded, otherwise never.
 func (v verification) book(t *testing.T, p payout, external, status string) {
 	t.Helper()
 	var rows []struct {

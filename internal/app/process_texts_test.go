@@ -92,7 +92,7 @@ func TestKilled_whileSendingOverHTTP(t *testing.T) {
 	}
 }
 
-// verifyRoutes holds each message against what both providers took.
+// verifyRoutes compares each message with the messages that both providers accepted.
 func (v *smsVerification) verifyRoutes(texts []text) {
 	v.t.Helper()
 	counts, overWeb, overBinds := map[string]int{}, 0, 0

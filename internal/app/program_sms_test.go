@@ -37,7 +37,7 @@ func (c *centre) flags(more ...string) []string {
 	return append([]string{"--smpp-address", c.Address, "--smpp-system-id", c.SystemID, "--smpp-password", c.Password}, more...)
 }
 
-// smscTotals are what the centre counted.
+// smscTotals has the counters of the message centre.
 type smscTotals struct {
 	Bound     int   `json:"bound"`
 	Accepted  int64 `json:"accepted"`
@@ -52,7 +52,7 @@ func (c *centre) totals(t testing.TB) (totals smscTotals) {
 	return totals
 }
 
-// smsTenant is a customer with live messages, whose key and sender ID it gives.
+// smsTenant makes a customer with live messages, and returns its key and sender ID.
 func smsTenant(t testing.TB, where site, server *process) (key, sender string) {
 	t.Helper()
 	var tenant, asked struct {

@@ -90,7 +90,7 @@ type process struct {
 	ended  atomic.Bool // by the test: it has sent a signal, or waits for the end
 }
 
-// ready is what the ready file says.
+// ready is the content of the ready file.
 type ready struct {
 	SignInURL     string `json:"sign_in_url"`
 	PID           int    `json:"pid"`
@@ -104,7 +104,7 @@ type ready struct {
 	WebhookSecret string `json:"webhook_secret"`
 }
 
-// tail keeps the end of what a program printed, to be shown when its test fails.
+// tail keeps the last output of a program, which is printed if its test fails.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -223,8 +223,8 @@ func pause(d time.Duration) {
 	<-timer.C
 }
 
-// command runs one of the program's commands, which must succeed or end with one of the codes that are
-// allowed, and gives what it printed.
+// command runs a command of the program and returns its output. The command must succeed, or end with one of the allowed exit
+// codes.
 func command(t testing.TB, environment []string, allowed []int, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -248,7 +248,7 @@ type site struct {
 	environment []string
 }
 
-// live makes the site one of live money: a production server behind a proxy on this machine.
+// live changes the site to live money: a production server behind a proxy on this machine.
 func (s *site) live(t testing.TB) {
 	t.Helper()
 	key := sha256.Sum256([]byte(rand.Text()))
@@ -374,8 +374,8 @@ func (c *client) get(t testing.TB, path string, into any) {
 	}
 }
 
-// scrape gives every metric. A question that the database does not answer in time leaves its figures out;
-// the last one of those that are asked in a row says that all were answered.
+// scrape returns all metrics. If the database does not answer a query in time, the metrics of that query are missing. So scrape
+// repeats until the metric of the last query is present.
 func scrape(t testing.TB, p *process) (text string) {
 	t.Helper()
 	clocktest.Await(t, "the metrics of "+p.name, func() bool {

@@ -39,8 +39,8 @@ var paidAndRefused = []struct {
 {"message": "*", "data": {"ext_transaction_id": "$id", "...": 0}}`, "provider $id collection success\nwallet 100.9"},
 }
 
-// TestResponses_aloneMoveNoMoney: whatever a provider answers to what it has done, on each of its hosts, the question behind
-// it tells the truth: nothing is refunded and nothing waits for an operator.
+// TestResponses_aloneMoveNoMoney: a provider may answer an accepted payment with anything, on each of its hosts. The status
+// query that follows returns the true state, so no payment is refunded or waits for an operator.
 func TestResponses_aloneMoveNoMoney(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, s *stage, _ *apitest.Document) {

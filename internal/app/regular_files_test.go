@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Every answer of a production server with TLS in front has browsers use TLS alone; development has no TLS.
+// Every answer of a production server behind TLS tells browsers to use only TLS. Development has no TLS.
 func TestAnswers_demandTLS(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -24,7 +24,7 @@ func TestAnswers_demandTLS(t *testing.T) {
 	}
 }
 
-// A ready file replaces a regular file alone, and goes at a stop unless another server has written it since.
+// A ready file replaces only a regular file. A server removes it when it stops, unless another server has written it since.
 func TestReadyFile_isARegularFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -60,7 +60,7 @@ func previousRelease(t *testing.T) string {
 // ofTheLoad are warnings that a load of lost answers and refusals may bring about on any tables, in the words of both releases.
 var ofTheLoad = []string{"payment needs attention", "circuit breaker changed state", "a payment needs an operator", "provider circuit breaker"}
 
-// ofItsStop is what the release before says when it stops with receipts on their way.
+// ofItsStop is the log line of the previous release when it stops while receipts are on their way.
 const ofItsStop = `"a receipt could not be stored","bind":"simulator","error":"context canceled"`
 
 // complaints gives the warnings and errors of a log, but for those of the load.
@@ -100,8 +100,8 @@ func startReaders(t *testing.T, target *client) *crowd[string] {
 // answeredAtLeast are what each crowd has to get from the release before.
 const answeredAtLeast = 60
 
-// The release before runs on the tables of this one, beside this one and alone, and finds nothing wrong with them: a
-// version is rolled out, and rolled back, node by node.
+// The previous release runs on the tables of this release, together with this release and without it, and reports no faults. So
+// a release can be rolled out and rolled back node by node.
 func TestPreviousRelease_runsOnNewTables(t *testing.T) {
 	t.Parallel()
 	path := previousRelease(t)

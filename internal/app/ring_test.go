@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// A server whose ring lacks a key under which something is sealed says so instead of failing later, one webhook at a time.
-// With the key behind the new one it starts, and with the first key gone altogether it is another installation's.
+// A server refuses to start if its key ring lacks a key under which a secret is sealed. It starts if the ring has that key
+// behind the new one. Without the first key, the database appears to belong to another installation.
 func TestRing_missingKeyStopsTheStart(t *testing.T) {
 	t.Parallel()
 	old, fresh := strings.Repeat("ab", config.SecretBytes), strings.Repeat("cd", config.SecretBytes)

@@ -104,7 +104,7 @@ func (w *world) cover() {
 	}
 }
 
-// missing are the pairs of the table that no payment has shown yet, beside those that some have.
+// missing returns the pairs of the table that have not occurred yet, and the pairs that have.
 func (w *world) missing() (missing []pair, shown []string) {
 	seen := map[pair]int{}
 	rows := references(w.rows())

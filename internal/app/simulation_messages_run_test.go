@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// keep holds an answer against what may be answered, and remembers what was accepted.
+// keep checks that an answer is allowed, and stores an accepted request.
 func (s *texting) keep(m *send) {
 	lost := s.weather.database != db.FaultNone
 	refused := m.status >= 400 && m.status < 500
@@ -64,7 +64,7 @@ func (s *texting) stop(sends []*send) {
 	}
 }
 
-// change is the operator who is told that somebody wants no messages any more, or wants them again.
+// change adds or removes an opt-out, as an operator does at the request of a person.
 func (s *texting) change() {
 	x, n := s.texters[s.random.IntN(len(s.texters))], s.node()
 	number, again := international(s.number()), s.random.IntN(4) == 0
@@ -79,7 +79,7 @@ func (s *texting) change() {
 	if x.optedOut[number] = !again; again {
 		delete(x.optedOut, number)
 	}
-	// What may have been accepted, or not, cannot be asked for again with the same result.
+	// A request with an unknown outcome is not repeated, because the repeat may have another result.
 	s.keyed = slices.DeleteFunc(s.keyed, func(m *send) bool { return m.status != http.StatusOK })
 }
 
@@ -109,12 +109,12 @@ func (s *texting) enter(sends []*send) {
 	}
 }
 
-// connected says that one of the nodes is.
+// connected reports whether a node is connected.
 func (s *texting) connected() bool {
 	return slices.ContainsFunc(s.nodes, func(n *App) bool { return n.sms[len(n.sms)-1].Ready("") == nil })
 }
 
-// still says that a node is connected, and that no goroutine has anything to do at this moment.
+// still reports whether a node is connected and every goroutine is idle.
 func (s *texting) still() bool {
 	if !s.connected() {
 		return false
@@ -200,7 +200,7 @@ func (s *texting) passing() func() {
 	return func() { close(end); <-ended }
 }
 
-// clearUp lets every late receipt come, and the time for what is unknown run out.
+// clearUp waits for every late receipt and for the end of the receipt window of unknown messages.
 func (s *texting) clearUp() {
 	s.calm()
 	s.deliver()

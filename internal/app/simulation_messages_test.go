@@ -52,7 +52,7 @@ func TestSimulation_messages(t *testing.T) {
 	})
 }
 
-// texting is a world whose customers send messages.
+// texting is a simulated installation whose customers send messages.
 type texting struct {
 	*world
 	texters []*texter
@@ -126,8 +126,8 @@ func (s *texting) addGroup(x *texter, size int) string {
 	return g.ID
 }
 
-// textMagic are the ends of numbers that do not just take what they are sent. What is never answered, and
-// a full queue, are left to the weather: their time is the machine's.
+// textMagic has the last digits of numbers with a special outcome. Missing answers and a full queue come from injected faults
+// instead, because their timing depends on the machine.
 var textMagic = []string{"001", "003", "004", "008", "020", "021", "024", "026"}
 
 // number draws a mobile number, as a person writes it.
@@ -141,7 +141,7 @@ func (s *texting) number() string {
 
 func international(number string) string { return "233" + strings.TrimPrefix(number, "0") }
 
-// send is one request for messages, and what it was told.
+// send is one request for messages, with its answer.
 type send struct {
 	from     *texter
 	otp      bool
@@ -425,7 +425,7 @@ func (s *texting) again() *send {
 	return &m
 }
 
-// vanish makes a group, has it used by one of the requests, and gives what deletes it meanwhile.
+// vanish makes a group that one of the requests uses, and returns a function that deletes the group while the request runs.
 func (s *texting) vanish(sends []*send) func() {
 	m := sends[s.random.IntN(len(sends))]
 	if m.otp || m.body == nil || m.wrong != "" || m.first != nil || m.key != "" || s.weather.database != db.FaultNone || s.random.IntN(3) > 0 {

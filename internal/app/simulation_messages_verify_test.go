@@ -41,15 +41,15 @@ func (s *texting) texts() []textRow {
 	return all
 }
 
-// lost is a message that was written and never told of: its credits went back after the receipt window.
+// lost is a message that was submitted and got no receipt. Its credits were refunded after the receipt window.
 const lost = "no receipt came"
 
-// refunded says that the credits of a message went back.
+// refunded reports whether the credits of a message were refunded.
 func (m *textRow) refunded() bool {
 	return m.accepted == 0 && (m.status == "failed" || m.status == "rejected")
 }
 
-// outcome is what the table of outcomes calls what became of a message.
+// outcome returns the name of a message's end in the table of outcomes.
 func (m *textRow) outcome() string {
 	switch {
 	case m.why == lost:
@@ -76,7 +76,7 @@ func textTable() []textPair {
 	return all
 }
 
-// cover goes on, in the weather of what is missing, until every outcome of the table was seen.
+// cover continues until every outcome of the table has occurred. It chooses faults that can cause the missing outcomes.
 func (s *texting) cover() {
 	if s.storms < len(textFaults) {
 		s.t.Logf("a run of %d rounds is too short for the table of outcomes", s.rounds)
@@ -118,7 +118,7 @@ func (s *texting) missing() (missing []textPair, shown []string) {
 	return slices.DeleteFunc(textTable(), func(p textPair) bool { return seen[p] > 0 }), shown
 }
 
-// verify holds everything against everything.
+// verify compares answers, rows, handsets, credits and webhooks with each other.
 func (s *texting) verify() {
 	s.t.Helper()
 	rows := s.texts()
@@ -150,7 +150,7 @@ func (s *texting) verify() {
 	s.t.Logf("%d requests in %d rounds on %v: %v; %d codes were entered; the message centre: %+v", s.asked, s.rounds, s.engine, outcome, s.checked, s.sim.Centre.Totals())
 }
 
-// checkSends holds what customers asked for, and were told, against the rows.
+// checkSends compares the requests of customers and their answers with the rows.
 func (s *texting) checkSends(rows []textRow) {
 	byText := map[string][]*textRow{}
 	for i := range rows {
@@ -197,12 +197,11 @@ func (s *texting) checkSends(rows []textRow) {
 
 var textID = regexp.MustCompile(`m\d+-\d+x`)
 
-// sentTo finds what the message centre took of one message.
+// sentTo returns the submissions of one message that the message centre accepted.
 type sentTo struct{ id, number string }
 
-// checkCentre holds the rows against what the message centre took: nothing twice, but where a campaign
-// may be sent again; nothing given back that was taken, unless no receipt ever told of it; nothing delivered
-// that was not taken.
+// checkCentre compares the rows with the messages that the message centre accepted. A message is accepted once, except where a
+// campaign may be sent again. An accepted message is refunded only if it got no receipt. A delivered message was accepted.
 func (s *texting) checkCentre(rows []textRow) {
 	took := map[sentTo]int64{} // segments
 	resent := 0
@@ -244,8 +243,8 @@ func (s *texting) checkCentre(rows []textRow) {
 	for to, n := range took {
 		s.t.Errorf("the message centre took %d segments of %s for %s, and nobody knows of it", n, to.id, to.number)
 	}
-	// A receipt that names no message known is taken for one of the unknown messages to its number, maybe
-	// another: only their sum is certain.
+	// A receipt with an unknown id is assigned to one of the unknown messages to its number, perhaps to the wrong one. So only
+	// the sum over these messages is checked.
 	for number, of := range numbers {
 		if of.known > of.taken || of.taken > of.known+of.lost {
 			s.t.Errorf("%s: the message centre took %d segments, the rows say %d and know nothing of %d", number, of.taken, of.known, of.lost)
@@ -284,7 +283,7 @@ func (s *texting) weathers() map[string]string {
 	return weather
 }
 
-// checkCredits computes from the rows alone what each customer has left.
+// checkCredits computes the remaining credits of each customer from the rows.
 func (s *texting) checkCredits(rows []textRow) {
 	spent := map[string]int64{}
 	for i := range rows {
@@ -311,8 +310,7 @@ func (s *texting) checkCredits(rows []textRow) {
 	}
 }
 
-// checkStrangers holds that a receipt which came twice was counted once: what is kept as a stranger's has
-// an unknown id.
+// checkStrangers checks that a repeated receipt is counted once, and that every stored unmatched receipt has an unknown id.
 func (s *texting) checkStrangers() {
 	s.t.Helper()
 	err := s.nodes[0].db.Read(context.Background(), func(tx *db.Tx) error {

@@ -83,7 +83,7 @@ func (w *world) operate() {
 // clockSteps are lengths by which a clock is set: about what decides about money, and far beyond it.
 var clockSteps = []time.Duration{-time.Hour, -10 * time.Minute, -time.Minute, time.Minute, 10 * time.Minute, time.Hour}
 
-// setClock sets the clock of the nodes, and nothing passes. Each queue looks for what is due by the new time.
+// setClock sets the clock of the nodes without waiting. Each queue then looks for jobs that are due at the new time.
 func (w *world) setClock() {
 	w.settle()
 	w.clock.Set(clockSteps[w.random.IntN(len(clockSteps))])
@@ -94,7 +94,7 @@ func (w *world) setClock() {
 	w.settle()
 }
 
-// letPayoutsGo is the operator who has talked to the customers whose payouts were stopped.
+// letPayoutsGo allows the payouts of accounts whose payouts were stopped, as an operator does after talking to the customer.
 func (w *world) letPayoutsGo() {
 	ctx := context.Background()
 	for _, c := range w.customers {
@@ -115,8 +115,8 @@ func (w *world) letPayoutsGo() {
 	}
 }
 
-// clearUp ends the bad year: no more faults, time enough for every question, and an operator for what
-// no question can answer.
+// clearUp ends the faults and waits until every status query had time to finish. An operator then resolves the payments that
+// queries cannot resolve.
 func (w *world) clearUp() {
 	w.calm()
 	for _, step := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute} {
@@ -133,9 +133,9 @@ func (w *world) clearUp() {
 	w.lookedAt = len(w.orders)
 }
 
-// decide is the operator at the end. Some of what stays unanswered is given up too soon, and then the
-// customer answers after all; the rest goes by the provider's statement: what the book has as a success
-// was done, what it does not have was not.
+// decide resolves the remaining payments as an operator does. Some are resolved as unpaid too early, and then the payer
+// approves after all. The others follow the provider's statement: a success in the provider's book was paid, a payment that is
+// missing there was not.
 func (w *world) decide() {
 	w.t.Helper()
 	open := map[string]bool{}

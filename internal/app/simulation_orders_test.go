@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// order is one thing that a customer asks for, and what it was told.
+// order is one request of a customer, with its answers and webhooks.
 type order struct {
 	customer  *customer
 	kind      string // payout, bank, collection, topup, bundle, buy
@@ -46,7 +46,7 @@ type offerSeen struct {
 	amount               money.Pesewas
 }
 
-// makeCustomers makes three customers: one rich, one with either bearer of fees, one that runs dry.
+// makeCustomers makes three customers: one with much money, one whose customers pay the fees, and one with little money.
 func (w *world) makeCustomers() {
 	n := w.nodes[0]
 	for i, c := range []struct {
@@ -184,7 +184,7 @@ func (o *order) bundle(w *world) {
 		"client_reference": o.reference}
 }
 
-// offer asks what a number is offered; weather may keep the answer away.
+// offer requests the data packages for a number. A fault may lose the answer.
 func (w *world) offer(c *customer) (offerSeen, bool) {
 	s := w.services[w.random.IntN(len(w.services))]
 	phone := simPrefix[string(s.Network)] + "5550" + fmt.Sprintf("%03d", w.random.IntN(1000))
@@ -226,7 +226,7 @@ func (o *order) spoil(w *world) {
 	}
 }
 
-// repeat asks again for what was asked before, as a client does that lost an answer.
+// repeat sends an earlier request again, as a client does after a lost answer.
 func (w *world) repeat() *order {
 	before := w.orders[w.random.IntN(len(w.orders))]
 	o := *before
@@ -254,7 +254,7 @@ func (o *order) ask(n *App) {
 	o.status, o.code, o.message, o.data = answer.Code, envelope.Code, envelope.Message, envelope.Data
 }
 
-// keep holds an answer against what may be answered, and remembers what was accepted.
+// keep checks that an answer is allowed, and stores an accepted request.
 func (w *world) keep(o *order) {
 	ok := o.status == http.StatusOK || o.status == http.StatusBadRequest || o.status == http.StatusUnprocessableEntity ||
 		o.status == http.StatusServiceUnavailable || o.status == http.StatusNotFound || o.status == http.StatusConflict || o.status == http.StatusTooManyRequests

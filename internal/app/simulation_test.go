@@ -29,10 +29,10 @@ import (
 	"github.com/makola/makola/internal/test/matrix"
 )
 
-// The simulation is Makola in a bad year, in a minute: real nodes on a real database talk HTTP to the
-// real simulator, one virtual clock moves them all, and a seeded random hand decides what customers
-// ask, what the providers and the database do wrong, and what operators do about it. At the end the
-// weather clears, everything is followed to its end, and the books are held against each other.
+// The simulation runs a year of faults in a minute. Nodes on a database send HTTP requests to the simulator, and one virtual
+// clock drives them all. A seeded random generator chooses the requests of customers, the faults of providers and database, and
+// the actions of operators. At the end the faults stop, every payment reaches its end, and the books are compared with each
+// other.
 
 var (
 	simulationOps  = flag.Int("simulation.ops", 0, "operations of the simulation, on each engine; 0: the usual number")
@@ -131,7 +131,7 @@ func TestSimulation_payments(t *testing.T) {
 	})
 }
 
-// world is one simulated installation and what the test knows about it.
+// world is one simulated installation with the records of the test.
 type world struct {
 	t      *testing.T
 	engine db.Engine
@@ -384,7 +384,7 @@ func call(n *App, key, method, path, body string, header ...string) *httptest.Re
 	return answer
 }
 
-// simInbox receives webhooks and remembers what was told of each customer's reference.
+// simInbox receives webhooks and stores the statuses of each reference.
 type simInbox struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -411,7 +411,7 @@ func newSimInbox(t *testing.T) *simInbox {
 	return in
 }
 
-// of gives what was told at the address of an order, oldest first.
+// of returns the webhooks that arrived at the address of an order, oldest first.
 func (in *simInbox) of(path string) []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -69,7 +69,7 @@ func moment(us *int64) *time.Time {
 	return &t
 }
 
-// verify holds everything against everything.
+// verify compares answers, rows, providers' books, wallets and webhooks with each other.
 func (w *world) verify() {
 	w.t.Helper()
 	rows := w.rows()
@@ -87,8 +87,8 @@ func (w *world) verify() {
 	w.t.Logf("%d operations in %d rounds on %v: %v; operators rearranged %v; %d steps of the clock", w.asked, w.rounds, w.engine, outcome, w.changes, w.steps)
 }
 
-// checkClocks holds that as much time passed for the providers as for the nodes. A provider whose clock stands still
-// sends no callback, and the run tests nothing that follows one.
+// checkClocks checks that the same time passed for the providers as for the nodes. A provider whose clock does not move sends
+// no callbacks, so the run would not test them.
 func (w *world) checkClocks() {
 	w.t.Helper()
 	if ours, theirs := w.clock.Elapsed(), w.theirs.Elapsed(); ours != theirs {
@@ -96,7 +96,7 @@ func (w *world) checkClocks() {
 	}
 }
 
-// checkAnswers holds what customers were told against the rows.
+// checkAnswers compares the answers to customers with the rows.
 func (w *world) checkAnswers(rows map[string]*row) {
 	for _, o := range w.orders {
 		r := rows[o.reference]
@@ -115,7 +115,7 @@ func (w *world) checkAnswers(rows map[string]*row) {
 	}
 }
 
-// checkBook holds one row against the providers' book.
+// checkBook compares one row with the providers' book.
 func (w *world) checkBook(r *row) {
 	if r.status == "pending" || r.status == "waiting" {
 		w.t.Errorf("%s %s (%s) is still %s at the end: %+v; book: %+v", r.kind, r.reference, r.rail, r.status, *r, w.sim.Entries(r.attemptReference))
@@ -147,7 +147,7 @@ func (w *world) checkBook(r *row) {
 	}
 }
 
-// checkWallets computes each wallet from the rows alone.
+// checkWallets computes the balance of each wallet from the rows.
 func (w *world) checkWallets(rows []row) {
 	ctx := context.Background()
 	want := map[string]int64{}
@@ -191,7 +191,7 @@ func (w *world) checkWallets(rows []row) {
 	}
 }
 
-// reversed says whether a collection was taken back.
+// reversed reports whether a collection was reversed.
 func (w *world) reversed(r *row) bool {
 	return slices.ContainsFunc(w.sim.Entries(r.attemptReference), func(e sim.Entry) bool { return e.Reversed })
 }

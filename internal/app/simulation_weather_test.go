@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/sim/paystack"
 )
 
-// weather is what goes wrong during one round: at most one thing at the providers and one at the
-// database, so that what was seen can be put down to it.
+// weather has the faults of one round: at most one fault at the providers and one at the database, so that an outcome can be
+// attributed to its fault.
 type weather struct {
 	provider    sim.FaultKind // empty: nothing
 	unreachable bool          // providers refuse connections
@@ -24,7 +24,7 @@ type weather struct {
 
 func (w weather) fair() bool { return w == weather{} }
 
-// name is what the coverage table calls it; a provider's fault comes first.
+// name returns the name of the faults in the coverage table, the provider's fault first.
 func (w weather) name() string {
 	switch {
 	case w.unreachable:
@@ -56,7 +56,7 @@ var simFaults = []sim.FaultKind{
 // refusedOpen is the weather in which Hubtel refuses a collection clearly, prompts its payer and sends no callback.
 const refusedOpen sim.FaultKind = "refused_open"
 
-// lag is how long a provider that lags does not know what it has: less than it is believed to need.
+// lag is how long a slow provider reports an accepted payment as unknown. It is shorter than the provider's VisibleAfter.
 const lag = 40 * time.Second
 
 var databaseFaults = []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}

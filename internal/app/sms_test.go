@@ -30,7 +30,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// smsSite is a simulator that can be replaced, and what is sent through it.
+// smsSite is a simulator that can be replaced, and the messages that are sent over it.
 type smsSite struct {
 	t       *testing.T
 	current atomic.Pointer[simulated]
@@ -101,8 +101,8 @@ func (s *smsSite) send(through *App, to msisdn.MSISDN, text string) {
 	}
 }
 
-// One node of two has the connections; what the other accepts goes out through it, and when it leaves the
-// other connects. A simulator that starts again at another address is found.
+// One of two nodes has the connections and sends the messages of both. When that node stops, the other node connects. Nodes
+// find a simulator that starts again at another address.
 func TestSMPP_oneNodeSendsForAll(t *testing.T) {
 	t.Parallel()
 	site, storage := newSMSSite(t), freshStorage(t, db.Postgres)

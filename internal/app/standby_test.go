@@ -253,8 +253,8 @@ func (c *couple) synchronous() {
 	})
 }
 
-// freeze keeps from the standby all that is committed from now on. It stops the primary's sender, not the standby's
-// receiver, for which what was sent meanwhile would lie ready when it wakes.
+// freeze keeps later commits from the standby. It stops the primary's sender. If it stopped the standby's receiver, the
+// receiver would read the sent commits when it continues.
 func (c *couple) freeze() {
 	c.t.Helper()
 	c.caughtUp()
@@ -298,8 +298,8 @@ func (c *couple) promote() {
 	}
 }
 
-// An asynchronous standby that is promoted lacks what it did not get: the same as a restored backup. What it got is there,
-// and the program goes on with it.
+// A promoted asynchronous standby lacks the commits that it did not receive, like a restored backup. The program continues with
+// the commits that it received.
 func TestStandby_asynchronousBeginsRecovery(t *testing.T) {
 	t.Parallel()
 	c, sim, in := startCouple(t), startSim(t), newInbox(t)
@@ -346,7 +346,7 @@ func TestStandby_asynchronousBeginsRecovery(t *testing.T) {
 	api.settledOnce(t, sim, "/payment-api/checkstatus/open-at-the-freeze")
 }
 
-// held makes a payout that stays open until the simulator is told, and gives its provider reference.
+// held makes a payout that stays open until a command to the simulator, and returns its provider reference.
 func held(t *testing.T, api *client, in *inbox) (reference string) {
 	t.Helper()
 	a, err := api.call(http.MethodPost, "/payment-api/send/mobilemoney", map[string]any{"amount": "0.50", "account_number": "0240000003",

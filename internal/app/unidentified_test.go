@@ -9,7 +9,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// One connection more than the limit ends the oldest one of the address that has the most; among equals, the oldest of all.
+// A connection above the limit closes the oldest connection of the address with the most connections. If several addresses have
+// the most, it closes the oldest of their connections.
 func TestStrangers_crowdEndsFirst(t *testing.T) {
 	t.Parallel()
 	s := newUnidentified(3)
