@@ -221,7 +221,7 @@ username = bench
 password = bench
 `
 
-// startKannel starts Kannel, or skips the benchmark if it is not installed.
+// startKannel starts Kannel, or returns nil if it is not installed.
 func startKannel(b *testing.B, c *centre) *kannel {
 	b.Helper()
 	binaries := map[string]string{}

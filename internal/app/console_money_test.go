@@ -151,8 +151,8 @@ func TestOperationPages_transferRouteDeadLetter(t *testing.T) {
 	b.post(http.StatusUnprocessableEntity, "/ops/routes/set", "id", job, "reason", "x", "operation", "dance", "channel", "MTN", "mode", "live", "tenant", "*", "providers", "mtn")
 }
 
-// An unknown payment is resolved from its page by the provider's statement. The resolution is then contradicted, and decided on
-// the same page.
+// An unknown payment is resolved from its page by the provider's statement. The resolution is then reversed and decided on the
+// same page.
 func TestUnknownPayment_resolvedByStatement(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

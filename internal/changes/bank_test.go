@@ -132,7 +132,7 @@ func TestFund_bankAddedMeanwhile(t *testing.T) {
 	})
 }
 
-// A treasurer requests transfers of our own money; who funds wallets alone does not.
+// A treasurer may request transfers of our own money. A person who may only fund wallets may not.
 func TestTransit_needsTreasury(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.account("gcb")

@@ -134,8 +134,8 @@ func TestBatch_stricterLineWins(t *testing.T) {
 	})
 }
 
-// A batch that a key submits begins at once, unless a line of the account asks for approval. One that the wallet does not cover stays
-// a draft, and another key's is not found.
+// A batch that a key submits begins at once, unless the account's policy requires approval. If the wallet does not cover the
+// batch, it stays a draft. A batch of another key is not found.
 func TestBatch_byKey(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)

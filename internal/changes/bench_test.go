@@ -24,8 +24,8 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// BenchmarkWhoAsks is what it costs a request to know who asks: a session that this node has read within the last second,
-// and one that it reads.
+// BenchmarkWhoAsks measures how a request finds its person: from a session that this node read within the last second, and from
+// a session that it must read.
 func BenchmarkWhoAsks(b *testing.B) {
 	for _, e := range dbtest.Engines() {
 		f := install(b, dbtest.Open(b, e), nil, false)

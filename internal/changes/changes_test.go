@@ -129,7 +129,7 @@ func (f *fixture) join(email string, role roles.Role) By {
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// line sets a line of the policy beside any request.
+// line sets a line of the policy directly, without a request.
 func (f *fixture) line(l Line) {
 	f.t.Helper()
 	rule, _ := f.Rule(l.Kind)
@@ -380,8 +380,8 @@ func TestApprove_refusedAfterReset(t *testing.T) {
 	})
 }
 
-// An approval counts while who gave it may check: where two are needed, one of somebody who was disabled, reset or lost the
-// role since needs another person beside the second.
+// An approval counts only while its approver may approve. If two are needed and the first approver was disabled, reset or lost
+// the role, another person must approve in addition to the second.
 func TestApproval_lapsesWithPermission(t *testing.T) {
 	for name, fall := range map[string]func(f *fixture, tx *db.Tx) error{
 		"disabled": func(f *fixture, tx *db.Tx) error { _, err := f.people.Disable(tx, "kofi@example.com"); return err },
@@ -453,7 +453,7 @@ func TestApply_requesterLostTheRole(t *testing.T) {
 	})
 }
 
-// What the requester saw has changed: the request is not done, and says why.
+// If the values that the requester saw have changed, the request is not applied, and its error names the reason.
 func TestApply_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		request := f.fund()
@@ -475,7 +475,7 @@ func TestApply_changedSince(t *testing.T) {
 	})
 }
 
-// A row that was changed beside the program is not done.
+// A request whose row was changed directly in the database is not applied.
 func TestApply_tamperedRow(t *testing.T) {
 	for _, column := range []string{"payload = replace(payload, '50000000', '50000001')", "sentence = 'Put GHS 1.00'", "maker = 'x'", "reason = 'x'", "tenant = ''", "made_at = made_at - 1", "pesewas = 1", "needs = 0"} {
 		t.Run(column, func(t *testing.T) {
@@ -556,7 +556,8 @@ func TestRequest_ofANewerServer(t *testing.T) {
 	})
 }
 
-// TestText_countedInCharacters as its message says, and not in bytes: of Twi and Ewe many letters have two.
+// TestText_countedInCharacters: the limit of a text is in characters, as the error states, not in bytes. Many letters of Twi
+// and Ewe have two bytes.
 func TestText_countedInCharacters(t *testing.T) {
 	each(t, func(f *fixture) {
 		reason, reference := strings.Repeat("\u025b", maxReason), strings.Repeat("\u0254", MaxReference)
@@ -631,8 +632,8 @@ func TestApprove_interruptedAppliesOnce(t *testing.T) {
 	})
 }
 
-// What was done stands beside the database as well: a database that went back in time has forgotten it. What waits or was
-// refused has changed nothing.
+// An applied request is also written to the journal outside the database, because a restored database may lack it. A waiting or
+// refused request is not, because it changed nothing.
 func TestJournal_hasAppliedChanges(t *testing.T) {
 	each(t, func(f *fixture) {
 		noted := func() []audit.Noted {

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// nextDay returns the day that closes next: the first one of all is a year before the tests.
+// nextDay returns the day that closes next. The first day is a year before the tests.
 func (f *fixture) nextDay() closing.Day {
 	f.t.Helper()
 	last, err := f.Closing.LastClosed(f.t.Context(), ledger.GHS)
@@ -25,7 +25,7 @@ func (f *fixture) nextDay() closing.Day {
 	return last.Day + 1
 }
 
-// closeNext closes the next day beside any request.
+// closeNext closes the next day directly, without a request.
 func (f *fixture) closeNext() closing.Day {
 	f.t.Helper()
 	day := f.nextDay()

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// ofUnknown are the kinds whose examples need payouts of unknown outcome.
+// ofUnknown has the kinds whose examples need payouts of unknown outcome.
 var ofUnknown = []string{KindResolve, KindContradict, KindDecide, KindPair, KindPairAll, KindEndByLine, KindEndAllByLine}
 
 // difference is an exception as a test stores it, with a line of its own.
@@ -153,7 +153,7 @@ func TestSuspend_andRelease(t *testing.T) {
 	})
 }
 
-// Whoever imported a line approves no resolution of it.
+// A person who imported a line may not approve its resolution.
 func TestExceptions_uploaderApprovesNothing(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
@@ -174,7 +174,8 @@ func TestExceptions_uploaderApprovesNothing(t *testing.T) {
 	})
 }
 
-// A statement ends a payment of unknown outcome, and takes back what an operator decided. It never overrules what the provider reported.
+// A statement can resolve a payment of unknown outcome, and reverse an operator's decision. It never changes an outcome that
+// the provider reported.
 func TestEndByLine_neverOverrulesTheProvider(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
@@ -314,7 +315,7 @@ func TestAdopt_manyAtOnce(t *testing.T) {
 	})
 }
 
-// A request of several matches names each exception and each payment once, and open exceptions alone.
+// A request for several matches names each exception and each payment once, and only open exceptions.
 func TestPairAll_refusals(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()

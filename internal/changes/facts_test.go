@@ -82,7 +82,8 @@ func TestNearNames_areWarnedOf(t *testing.T) {
 	})
 }
 
-// What an approver was shown is in the audit log as hashes under a key: who has the log alone cannot try texts.
+// The audit log has the facts that an approver saw as keyed hashes. A person with only the log cannot guess the texts by
+// trying.
 func TestShown_isKeyed(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.shop("ADOM Store")

@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// The facts of a fee plan have each rate now and then in words, with examples, and unchanged rates once. A service with a rule in one
-// plan alone is compared with the rate of all channels.
+// The facts of a fee plan have each current and new rate in words, with examples, and unchanged rates once. If only one plan
+// has a rule for a service, it is compared with the rate for all channels.
 func TestRateFacts_nowAndThen(t *testing.T) {
 	t.Parallel()
 	was := tenant.DemoPlan()

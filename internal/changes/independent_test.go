@@ -71,7 +71,7 @@ func (f *fixture) pays(by By) Request {
 	return request
 }
 
-// outlook is what the page of a request shows a person before an approval.
+// outlook returns the notes that the page of a request shows a person before an approval.
 func (f *fixture) outlook(by By, request Request) Outlook {
 	f.t.Helper()
 	rule, _ := f.Rule(request.Kind)
@@ -113,8 +113,9 @@ func TestRequester_isNotTheSecondPerson(t *testing.T) {
 	})
 }
 
-// Whom somebody invited alone approves nothing of theirs and does not count: two people work, with the first one's requests
-// applied at once. A third, invited by the second and approved by the first, ends this.
+// A person whom another person invited without an approval may not approve requests of the inviter, and does not count as an
+// approver. With only these two people the first one's requests are applied at once. A third person, whom the second invites
+// and the first approves, ends this.
 func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 	eachLone(t, func(f *alone) {
 		boss := f.boss
@@ -198,7 +199,7 @@ func TestBreakGlass_makesNoSecondPerson(t *testing.T) {
 	})
 }
 
-// A person invited alone and again with an approval is independent, and the first link ends.
+// A person who was invited without an approval, and again with an approval, is independent. The first link stops working.
 func TestReinvitation_isJudgedAnew(t *testing.T) {
 	each(t, func(f *fixture) {
 		boss, other := f.join("boss@example.com", roles.Owner), f.join("other@example.com", roles.Owner)

@@ -21,7 +21,7 @@ func (f *fixture) key(by By, scopes ...access.Scope) (Request, error) {
 	return f.CreateKey(f.t.Context(), by, newID(), f.tenant.ID, KeyOrder{Scopes: scopes}, "for the shop")
 }
 
-// works says whether the text of a key opens the account.
+// works reports whether a key is valid for the account.
 func (f *fixture) works(text string) bool {
 	f.t.Helper()
 	c, err := f.Access.Authenticate(f.t.Context(), text)
@@ -94,7 +94,7 @@ func TestKeyCreate_collectingIsImmediate(t *testing.T) {
 	})
 }
 
-// Nobody gives a key what their role does not give them, and what they are is looked at when it is made.
+// A person cannot give a key a scope that their own role lacks. The role is checked when the key is made.
 func TestKeyCreate_scopesOfTheRequester(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)

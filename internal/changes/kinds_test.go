@@ -45,7 +45,7 @@ func (x *examples) next() string {
 	return pay.ID
 }
 
-// done fails the test where something beside the request failed.
+// done fails the test for any error except a refusal of the request.
 func (x *examples) done(err error) {
 	x.t.Helper()
 	if err != nil {
@@ -283,7 +283,7 @@ func (x *examples) texts(numbers string) compose.Draft {
 	return d
 }
 
-// campaign is one that waits to be sent.
+// campaign returns a campaign that waits to be sent.
 func (x *examples) campaign() string {
 	caller, s := idempotency.Caller{Tenant: x.tenant.ID}, x.sender()
 	c, _, err := x.Messaging.Send(x.t.Context(), caller, messaging.Send{SenderID: s.ID, Message: "hello", Recipients: []string{"0241000001"}})
@@ -336,7 +336,7 @@ func (x *examples) closedRange() string {
 	return prefix
 }
 
-// operationExamples are those of kinds about prices, providers and what is under way.
+// operationExamples has the examples of kinds about prices, providers and running work.
 func operationExamples() map[string]example {
 	return map[string]example{
 		KindFees: {ask: func(x *examples, id string) (Request, error) {
@@ -448,8 +448,8 @@ func (x *examples) breakOff(name string, e example) {
 	x.sound()
 }
 
-// brokenOff makes a request and breaks its approval off at a boundary, or at a COMMIT alone, and says whether there was one,
-// and whether it was a COMMIT.
+// brokenOff makes a request and interrupts its approval at a boundary, or only at a COMMIT. It reports whether there was such a
+// boundary, and whether it was a COMMIT.
 func (x *examples) brokenOff(name string, e example, approver By, boundary int, kind db.Fault, commits bool) (hit, commit bool) {
 	t := x.t
 	t.Helper()

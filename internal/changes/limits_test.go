@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// One person's requests bury nobody else's: 30 wait for approval in an hour and 50 in all, also when they come at once.
-// Another person requests as before, and what needs no approval is not counted.
+// A person may make 30 requests an hour that wait for approval, and 50 in total, also if the requests arrive at once. Other
+// people are not limited by these, and requests without an approval do not count.
 func TestRequests_areLimitedForEachPerson(t *testing.T) {
 	each(t, func(f *fixture) {
 		flood := func(n int) (made int64) {
@@ -59,7 +59,7 @@ func TestRequests_areLimitedForEachPerson(t *testing.T) {
 	})
 }
 
-// The same payload for the same reason is the same request while it waits, whoever sends the form twice.
+// While a request waits, the same payload with the same reason returns that request, even if the form is sent twice.
 func TestRequests_theSameAgain(t *testing.T) {
 	each(t, func(f *fixture) {
 		ask := func(by By, reason string) Request {

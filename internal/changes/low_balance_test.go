@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// A kind is requested by its fields alone: the values are checked by the fields, applied once, and a threshold that was changed since
-// is left alone.
+// A kind can be requested by its fields. The fields check the values, the change is applied once, and a threshold that has
+// changed since is not overwritten.
 func TestLowBalance_isSetByFields(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)

@@ -49,7 +49,7 @@ func TestFeePlan_changedSince(t *testing.T) {
 	})
 }
 
-// A provider is paused by one person, at once, and only one that there is.
+// One person can pause a provider, at once. The provider must exist.
 func TestPause_isImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
 		if err := f.routes.Seed(t.Context()); err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// silent is a provider whose answers are all lost, or that says pending for ever.
+// silent is a provider whose answers are all lost, or that always reports pending.
 type silent struct {
 	pending bool
 	paid    bool // it reports every payout as paid
@@ -65,7 +65,7 @@ func (f *fixture) paying(count int) {
 	}
 }
 
-// unknown makes payouts of GHS 10.00 whose answers were lost long ago, with nothing under way.
+// unknown makes payouts of GHS 10.00 whose answers were lost long ago. No job of them is running.
 func (f *fixture) unknown(count int) (list []book.Payment) {
 	f.t.Helper()
 	ctx := f.t.Context()
@@ -108,7 +108,7 @@ func (f *fixture) payment(id string) book.Payment {
 	return p
 }
 
-// wallet is what the account has.
+// wallet returns the balance of the account.
 func (f *fixture) wallet() money.Pesewas {
 	f.t.Helper()
 	n, err := f.ledger.Balance(f.t.Context(), f.tenant.Wallet())
@@ -227,7 +227,7 @@ func TestResolve_refusedInFlight(t *testing.T) {
 	})
 }
 
-// What a provider took and gave is booked as the statement has it.
+// The provider's fee and commission are booked as the statement lists them.
 func TestResolve_booksProviderCosts(t *testing.T) {
 	each(t, func(f *fixture) {
 		pay := f.unknown(1)[0]

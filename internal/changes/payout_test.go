@@ -128,8 +128,8 @@ func TestHeldPayout_approvedOnce(t *testing.T) {
 	})
 }
 
-// By a page, a key, another account, the installation, a role that cannot, or one that came later: nothing is approved by whoever
-// asked, or by those who may not.
+// A payout by a page or key is not approved by its requester, by another account, by the installation, by a role without the
+// permission, or by a person who got the role later.
 func TestHeldPayout_notByItsRequester(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		byPage, err := f.onPage(f.admin, newID(), nil)
@@ -237,7 +237,7 @@ func TestExpire_clockSetForward(t *testing.T) {
 	})
 }
 
-// What the domain refuses fails the request, and with it the payout: nothing stays held.
+// If the payout is refused when it is approved, the request and the payout fail, and no money stays on hold.
 func TestHeldPayout_revokedOrStopped(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		had := f.wallet()
@@ -358,7 +358,7 @@ func TestReject_interruptedReleasesOnce(t *testing.T) {
 	})
 }
 
-// Whoever is named on an older key approves nothing that it requests, however the free text is written.
+// A person who is named on an older key cannot approve its requests, in any spelling of the free text.
 func TestKeyText_namesTheApprover(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		for _, text := range []string{"Owner@adom.example", "Admin <owner@adom.example>", "owner\u200b@adom.example", "\u043ewner@adom.example"} {
@@ -376,8 +376,8 @@ func TestKeyText_namesTheApprover(t *testing.T) {
 	})
 }
 
-// Who made a key, who rotated it and whose it is approve nothing that it requests. The member is compared by id: another
-// address since changes nothing. A label names nobody.
+// The people who made, rotated or own a key cannot approve its requests. They are compared by id, so a changed e-mail address
+// does not matter. A label does not identify a person.
 func TestKeyHolders_cannotApprove(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		here := func(by By) By { by.Place = f.tenant.ID; return by }
@@ -422,7 +422,7 @@ func TestKeyHolders_cannotApprove(t *testing.T) {
 	})
 }
 
-// A key requests payouts and batches alone: no other kind of request takes one as its requester.
+// A key can request only payouts and batches. Other kinds of requests refuse a key as the requester.
 func TestKeys_requestPayoutsAlone(t *testing.T) {
 	each(t, func(f *fixture) {
 		for name, k := range f.kinds {

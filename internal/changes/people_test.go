@@ -18,7 +18,7 @@ func (f *fixture) invite(by By, email string, m identity.Membership) (Request, e
 	return f.Invite(f.t.Context(), by, newID(), email, "Somebody %s", m, "helps out")
 }
 
-// failed fails the test unless a request was done, and refused with a code's words by what it is about.
+// failed fails the test unless a request was approved and then refused with the given code.
 func (f *fixture) failed(request Request, err error) {
 	f.t.Helper()
 	if err != nil || request.State != Failed {
@@ -90,7 +90,7 @@ func TestRole_grantsNoMoreThanOwn(t *testing.T) {
 		}
 		request, err = f.Reset(f.t.Context(), admin, newID(), "dev@adom.example", "lost the phone")
 		f.asked(request, err, KindReset, 0)
-		// A person with a role elsewhere is not the account's alone.
+		// A person with a role elsewhere does not belong only to the account.
 		f.tx(func(tx *db.Tx) error {
 			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "dev@adom.example", "Dev", identity.Membership{Tenant: other.ID, Role: roles.Support})
 			return err
@@ -138,7 +138,7 @@ func TestPeople_disableEnableAndChangedRole(t *testing.T) {
 	})
 }
 
-// Whoever was reset since a request was made does not check it, though the reset was a request itself.
+// A person who was reset after a request was made may not approve it, even if the reset was a request itself.
 func TestReset_excludesOlderRequests(t *testing.T) {
 	each(t, func(f *fixture) {
 		boss := f.join("boss@example.com", roles.Owner)
@@ -199,8 +199,8 @@ func (f *fixture) again(link, code string) By {
 	return By{Visitor: identitytest.Visit(f.t, f.people, token), Origin: "192.0.2.7"}
 }
 
-// Whoever is given the link of an invitation becomes the person, with all that they are: a customer's people get none for
-// somebody who is anything elsewhere, nor do they put such a person on their own list. And nobody invites themselves.
+// The holder of an invitation's link becomes the person, with all roles of that person. So people of an account cannot invite a
+// person who has a role elsewhere. A person cannot invite themselves.
 func TestInviteLink_needsEveryPermission(t *testing.T) {
 	eachAlone(t, func(f *fixture) {
 		other := f.shop("Other Shop")

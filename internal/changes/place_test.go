@@ -147,7 +147,7 @@ func TestPlace_tenantPolicy(t *testing.T) {
 	})
 }
 
-// Whoever may make or check requests of a kind may reach the pages on which that is done.
+// A role that may make or approve requests of a kind can open the pages for it.
 func TestPlace_permissionsReachPages(t *testing.T) {
 	for name, k := range New(Deps{}).kinds {
 		for _, site := range []roles.Site{roles.TenantSite, roles.InstallationSite} {

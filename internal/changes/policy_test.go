@@ -128,7 +128,8 @@ func TestPolicy_changeNeedsApproval(t *testing.T) {
 	})
 }
 
-// The policy page has what the deciding function computes: defaults, lines by amount, light kinds, and one person alone.
+// The policy page shows the results of the function that decides: defaults, lines by amount, light kinds, and an account with
+// one person.
 func TestInForce_isComputed(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner := f.join("owner@example.com", roles.Owner)
@@ -161,7 +162,7 @@ func TestInForce_isComputed(t *testing.T) {
 	})
 }
 
-// A person alone is told that nobody approves.
+// If an account has only one person, the page states that no approval takes place.
 func TestInForce_alone(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := install(t, d, nil, false)
@@ -174,8 +175,8 @@ func TestInForce_alone(t *testing.T) {
 	})
 }
 
-// Without a line a payout by a page needs another person where there is one, and a payout by a key needs nobody. A line counts for both
-// from its amount on. The policy in force says the same.
+// Without a line of the policy, a payout by a page needs another person if there is one, and a payout by a key needs no
+// approval. A line applies to both, from its amount on. The displayed policy agrees.
 func TestPolicy_ofPayouts(t *testing.T) {
 	eachTeam(t, Default, func(f *team) {
 		f.rail.pending = true
@@ -245,7 +246,8 @@ func TestPolicy_ofPayouts(t *testing.T) {
 	})
 }
 
-// A person who is alone at an account sends payouts at once, which the policy says in red. Of two people each needs the other.
+// The payouts of an account's only person are sent at once, and the policy shows this in red. With two people each needs the
+// other's approval.
 func TestPolicy_ofPayoutsAlone(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.paying(20)

@@ -62,7 +62,7 @@ func (f *fixture) collected(count int) (list []book.Payment) {
 	return list
 }
 
-// becomes changes the account beside any request.
+// becomes changes the account directly, without a request.
 func (f *fixture) becomes(c tenant.Change) {
 	f.t.Helper()
 	f.tx(func(tx *db.Tx) error { _, _, err := f.Tenants.Set(tx, f.tenant.ID, c); return err })

@@ -99,7 +99,7 @@ func TestPreview_storesNoRow(t *testing.T) {
 	})
 }
 
-// Facts are part of what is digested: a request whose facts were changed in the database is not approved.
+// The digest covers the facts: a request whose facts were changed in the database cannot be approved.
 func TestFacts_areDigested(t *testing.T) {
 	each(t, func(f *fixture) {
 		request := f.fund()

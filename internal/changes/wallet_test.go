@@ -89,7 +89,7 @@ func TestOrder_aboveTheLimitIsRefused(t *testing.T) {
 	})
 }
 
-// Two requests under one reference wait, which happens when they are made at once: one of them is done.
+// Two requests with one reference can wait if they were made at the same time. Only one of them is applied.
 func TestReference_twoRequestsApplyOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		var made []Request
