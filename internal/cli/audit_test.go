@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/installation"
 )
 
-// TestAudit_verifiedAndExported: what a command did is in the log with the machine, is exported with its link, and
-// cannot be changed unseen.
+// TestAudit_verifiedAndExported: the audit log has each change of a command with its machine. The export has the links of the
+// chain, and the verification detects a changed entry.
 func TestAudit_verifiedAndExported(t *testing.T) {
 	t.Setenv("SSH_CONNECTION", "192.0.2.7 50000 192.0.2.1 22")
 	eachAlone(t, func(t *testing.T, w where) {
@@ -61,7 +61,7 @@ func TestAudit_verifiedAndExported(t *testing.T) {
 	})
 }
 
-// The chain's key is counted and moved with the other sealed things, and a machine with the database alone says what it
+// The chain's key is counted and moved with the other sealed secrets. A machine without the master key reports which parts it
 // could not check.
 func TestAuditVerify_withAndWithoutTheMasterKey(t *testing.T) {
 	one, two := strings.Repeat("ab", config.SecretBytes), strings.Repeat("cd", config.SecretBytes)

@@ -95,7 +95,7 @@ type house struct {
 	second    identitytest.One // approver
 }
 
-// produce makes of a database one that a server in production serves, with people.
+// produce changes a database into a production database with people.
 func produce(w where) *house {
 	w.t.Helper()
 	at := func(flag string) string {
@@ -215,7 +215,7 @@ func TestProduction_changesNeedAPerson(t *testing.T) {
 	})
 }
 
-// file makes a file that its owner alone can read.
+// file makes a file that only its owner can read.
 func (w where) file(text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "file")
@@ -259,7 +259,7 @@ func TestToken_waitsForApproval(t *testing.T) {
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "500000.00"})
 		w.run(exitConflict, fund...)
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "500000.00"})
-		// What needs nobody else is done at once, and printed as ever.
+		// A change without an approval is applied at once, and printed as before.
 		has(t, w.object("tenant", "set", id, "--blocked", "on", "--reason", "fraud", flag), map[string]any{"blocked": true})
 		log := w.list("audit", "list", "--action", "tenant.block")
 		if len(log) != 1 || log[0]["actor"] != "ama@example.com" || log[0]["person"] != h.requester.Person.ID {

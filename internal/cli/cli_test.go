@@ -47,7 +47,7 @@ type where struct {
 	db    *db.DB // the same database, opened as a server would
 }
 
-// each runs fn on a migrated database of each engine, beside other tests.
+// each runs fn on a migrated database of each engine, in parallel with other tests.
 func each(t *testing.T, fn func(t *testing.T, w where)) {
 	t.Parallel()
 	eachAlone(t, func(t *testing.T, w where) {
@@ -292,7 +292,7 @@ func TestFlags_invalidAreRefused(t *testing.T) {
 	})
 }
 
-// A list of an unknown tenant is no answer, and neither is one of none at all.
+// A list for an unknown or missing tenant is an error, not an empty list.
 func TestLists_unknownAccount(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
 	eachAlone(t, func(t *testing.T, w where) {
@@ -346,7 +346,7 @@ func TestHelp_ofTheProgram(t *testing.T) {
 	}
 }
 
-// An operator finds the server's settings in its help: the variable beside the flag, and the default.
+// The help of the server shows each setting with its flag, variable and default.
 func TestHelp_ofSettings(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer

@@ -69,7 +69,7 @@ func tables(t *testing.T, d *db.DB) (n int64, err error) {
 	return n, err
 }
 
-// What the server's probe reports is a finding: that it takes no requests, and which of them it refuses.
+// The doctor reports the result of the server's probe: that it is not ready, or which requests it refuses.
 func TestDoctor_serverRefuses(t *testing.T) {
 	t.Parallel()
 	d := patient(t)

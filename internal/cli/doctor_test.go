@@ -39,7 +39,7 @@ func patient(t *testing.T) *doctor {
 		e: &frame.Env{Ctx: t.Context()}, clock: clock.Real(), files: 4096}
 }
 
-// says fails the test unless the doctor's one finding about check has a state, and a fix where something is to be done.
+// says fails the test unless the doctor has one finding about check with the state, and with a fix if action is needed.
 func (d *doctor) says(t *testing.T, check, state, fact string) {
 	t.Helper()
 	n := 0
@@ -57,7 +57,7 @@ func (d *doctor) says(t *testing.T, check, state, fact string) {
 	d.found = nil
 }
 
-// A check that cannot fail says nothing: each one is shown what is right and what is wrong.
+// Each check is tested with a good and a bad configuration, because a check that cannot fail is useless.
 func TestDoctor_wrongSettings(t *testing.T) {
 	d := patient(t)
 	d.variables([]string{"MAKOLA_LISTEN=:80", "MAKOLA_LISTN=:80"})
@@ -343,7 +343,7 @@ func TestDoctor_egressProxy(t *testing.T) {
 	d.says(t, "settings", stateFail, "MAKOLA_PROXY")
 }
 
-// What the doctor reads of a server's metrics, as a server writes it.
+// The doctor reads metrics in the format that a server writes.
 const healthyMetrics = `# TYPE makola_build_info gauge
 makola_build_info{version="VERSION"} 1
 # TYPE makola_http_forwarded_total counter
@@ -392,7 +392,7 @@ func TestDoctor_findingsOfTheMetrics(t *testing.T) {
 	d.says(t, "server", stateWarn, "no server answers")
 }
 
-// A server that runs is found well by its own program, on its own settings; what it measures has the names that are read.
+// The doctor finds no problem on a running server with its settings, and every metric that it reads exists under that name.
 func TestDoctor_runningServer(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, "")
 	t.Setenv(config.EnvMasterKeyFile, "")

@@ -96,8 +96,8 @@ func (w where) transcript(lines string, ids map[string]string) string {
 	return all.String()
 }
 
-// The commands that change something, without a person, as a developer gives them: what they print and their exit codes are part
-// of the interface. The audit log is looked at by other tests.
+// This test runs the commands that change something, without a person. Their output and exit codes are part of the interface.
+// Other tests check the audit log.
 const changingCommands = `
 	a = tenant create Adom·Stores --mode live --collections on --payout-ip 10.0.0.0/8 --payout-ip ::1 --transfer-limit 200.50 -o json
 	b = tenant create Bediako --mode live --id bediako -o json
@@ -321,7 +321,7 @@ func TestCommands_printAsBefore(t *testing.T) {
 	})
 }
 
-// differs fails the test for each command whose output is another one.
+// differs fails the test for each command whose output has changed.
 func differs(t *testing.T, want, got string) {
 	t.Helper()
 	before, after := strings.Split(want, "\n$ "), strings.Split(got, "\n$ ")
@@ -335,8 +335,8 @@ func differs(t *testing.T, want, got string) {
 	}
 }
 
-// seeded makes a customer with what no command makes: sender IDs, a campaign, a closed range, a dead letter, payments of unknown
-// outcome, a debt. It returns their ids by names.
+// seeded makes a customer with data that no command can create: sender IDs, a campaign, a closed range, a dead job, payments of
+// unknown outcome and a debt. It returns their ids by name.
 func (w where) seeded() map[string]string {
 	w.t.Helper()
 	t, ids := w.t, map[string]string{}

@@ -137,7 +137,7 @@ func TestVariable_unknownProposesTheNearest(t *testing.T) {
 			plain(t, exitUnavailable, "tenant", "list", "--data", t.TempDir())
 		})
 	}
-	// What Kubernetes says of a service called makola, or makola-api, is no mistake.
+	// Variables that Kubernetes sets for a service named makola or makola-api are not reported as mistakes.
 	for _, name := range []string{"MAKOLA_SERVICE_HOST", "MAKOLA_SERVICE_PORT_HTTP", "MAKOLA_PORT", "MAKOLA_PORT_8080_TCP_ADDR", "MAKOLA_API_PORT_80_TCP", "MAKOLA_LISTEN"} {
 		t.Setenv(name, "127.0.0.1:0")
 	}

@@ -75,7 +75,7 @@ func TestKeysRotate_replacesTheMasterKey(t *testing.T) {
 	})
 }
 
-// Doctor says which key a ring lacks, before a server refuses to start with it, and that a rotation is not finished.
+// The doctor reports a missing key of a ring before a server refuses to start, and an unfinished rotation.
 func TestDoctor_ringWithoutAKey(t *testing.T) {
 	old, fresh := strings.Repeat("ab", config.SecretBytes), strings.Repeat("cd", config.SecretBytes)
 	eachAlone(t, func(t *testing.T, w where) {

@@ -135,7 +135,7 @@ func TestCampaigns_listedAndStopped(t *testing.T) {
 		if log := w.list("audit", "list", "--tenant", id); log[0]["action"] != "campaign.stop" || log[0]["changes"].([]any)[0] != "campaign "+c.ID+": active → stopped;" {
 			t.Errorf("the log is %v", log)
 		}
-		// The books notice what is wrong with messages, too.
+		// The check of the books finds faults of messages, too.
 		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "campaigns": 1})
 		if err := w.db.Write(t.Context(), func(tx *db.Tx) error { _, err := tx.Exec("UPDATE campaigns SET credits = 2"); return err }); err != nil {
 			t.Fatal(err)
@@ -169,7 +169,8 @@ func TestOTPRanges_listedAndReopened(t *testing.T) {
 	})
 }
 
-// A report says what each network's messages brought and cost: two delivered, one that an operator reported as failed.
+// A report has the revenue and cost of messages by network: here two delivered messages and one that the operator reported as
+// failed.
 func TestCreditsReport_lineForEachNetwork(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		day := time.Now().UTC().Format(time.DateOnly)
@@ -262,7 +263,7 @@ func TestContacts_importedFromAFile(t *testing.T) {
 	})
 }
 
-// A refused file changes nothing: no group is made for it. One that is used reports what a person should know of it.
+// A refused file changes nothing: no group is made for it. For an accepted file the command prints its warnings.
 func TestContactsImport_file(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()

@@ -27,7 +27,7 @@ func TestMigrateCopy_readsTheSame(t *testing.T) {
 		{"ledger", "check"}, {"ledger", "statement", id}, {"audit", "list"}, {"audit", "verify"}, {"webhooks", "list", "--tenant", id}, {"senders", "list"}, {"campaigns", "list", id},
 		{"contacts", "groups", id}, {"jobs", "list"}, {"jobs", "dead"}, {"jobs", "depth"}, {"providers", "routes"}, {"catalogue", "list"}}
 	begun := time.Now().Add(-time.Second)
-	// isNow says whether a line is the moment of a command, where it prints one.
+	// isNow reports whether a line is the time at which a command ran.
 	isNow := func(line string) bool {
 		at, err := time.Parse(`"at": "`+time.RFC3339+`",`, strings.TrimSpace(line))
 		return err == nil && at.After(begun)

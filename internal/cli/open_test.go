@@ -52,7 +52,7 @@ func TestMigrateStatus_missing(t *testing.T) {
 	plain(t, exitOK, "migrate", "status", "--database", url)
 }
 
-// A request id that nobody knows is told where else to look.
+// For an unknown request id the error names the other place to look.
 func TestPayoutsFind_requestUnknown(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.tenant()

@@ -50,7 +50,7 @@ func moves(from, to string) map[string][]string {
 	}
 }
 
-// books is what the ledger's accounts and these customers hold, in one text.
+// books returns the balances of the ledger's accounts and of these customers in one text.
 func (w where) books(tenants ...string) string {
 	w.t.Helper()
 	l := ledger.New(w.db, clock.Real(), "test")
@@ -159,7 +159,7 @@ func TestOrder_asksOnATerminal(t *testing.T) {
 		if !strings.HasPrefix(out, "{") || !strings.Contains(out, `"501000.00"`) {
 			t.Errorf("the output is %s", out)
 		}
-		// A warning tells of the same amount again, whatever its reference.
+		// A warning reports the same amount again, even with another reference.
 		if _, errs := w.at(exitDeclined, "n", append(fund, "--reference", "slip 18")...); !strings.Contains(errs, "The same amount was booked at") {
 			t.Errorf("the same amount again: %s", errs)
 		}
@@ -197,7 +197,8 @@ func TestConfirm_interrupted(t *testing.T) {
 	}
 }
 
-// The answer to COMMIT is lost at each command that moves money: it is done once, and said so; the repeat is refused.
+// Each command that moves money loses its answer to COMMIT. The movement is made once, the command reports success, and a
+// repeat is refused.
 func TestOrder_lostAnswerIsDoneOnce(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		o := frame.Assemble(d, clock.Real())
@@ -227,7 +228,7 @@ func TestOrder_lostAnswerIsDoneOnce(t *testing.T) {
 				t.Errorf("fault %d: the wallet holds %d, %v", fault, held, err)
 			}
 		}
-		// Nobody can be asked any more: the command says that it does not know, and how to find out.
+		// The database cannot be reached any more: the command reports an unknown outcome and how to find it.
 		faults.Decide(func(b db.Boundary) db.Fault {
 			if b == db.BoundaryCommit {
 				return db.FaultAfter
@@ -286,7 +287,7 @@ func TestMoney_textForPeople(t *testing.T) {
 	}
 }
 
-// A machine whose clock is wrong moves no money by a command in production, not even with --break-glass. What moves none goes on.
+// In production a command moves no money if the machine's clock is wrong, not even with --break-glass. Other commands work.
 func TestClock_wrongStopsMoneyCommands(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		if w.db.Engine() != db.SQLite {

@@ -21,7 +21,7 @@ var wherePeopleStay = map[string]string{
 	"opt_outs": "the wish to be sent nothing",
 }
 
-// naming lists the tables and columns that name one of the words.
+// naming lists the tables and columns that contain one of the words.
 func naming(t *testing.T, d *db.DB, words ...string) (found []string) {
 	t.Helper()
 	columns := `SELECT name FROM pragma_table_info($1) WHERE type = 'TEXT' ORDER BY name`
@@ -63,8 +63,8 @@ func naming(t *testing.T, d *db.DB, words ...string) (found []string) {
 	return found
 }
 
-// A person who was paid, was sent texts, stands in a contact group and wants no campaign is nowhere afterwards but where the reason is
-// said; and the books are what they were.
+// A person was paid, got texts, is in a contact group and opted out. After the erasure the number is only in places for which
+// the report gives a reason, and the books are unchanged.
 func TestErase_keepsTheMoney(t *testing.T) {
 	t.Parallel()
 	for _, engine := range dbtest.Engines() {
@@ -317,7 +317,7 @@ ORDER BY id LIMIT 1`
 // A named webhook is one that names a person.
 type namedWebhook struct{ tenant, payment, id string }
 
-// tellsOfThem has a webhook about a person given up, their number in the query of its address and in what the receiver answered.
+// tellsOfThem makes a failed webhook with the person's number in the query of its URL and in the receiver's answer.
 func tellsOfThem(t *testing.T, w where, number string) (hook namedWebhook) {
 	t.Helper()
 	local := "0" + strings.TrimPrefix(number, "233")

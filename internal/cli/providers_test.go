@@ -37,7 +37,7 @@ func (w where) served() *route.Table {
 	return table
 }
 
-// named does what a program did that had an adapter of that name.
+// named writes the rows of an earlier release that had an adapter of that name.
 func (w where) named(name string, do func(*db.Tx, *route.Table) error) {
 	w.t.Helper()
 	before := route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), []string{name}, nil)
@@ -143,7 +143,7 @@ func TestExchanges_byPayment(t *testing.T) {
 	})
 }
 
-// The address of callbacks is the one that the server listens at.
+// The printed callback address is an address at which the server listens.
 func TestProviders_callbackAddress(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.served()
@@ -183,7 +183,7 @@ func TestCatalogue_entriesChanged(t *testing.T) {
 	})
 }
 
-// A message centre that is not bound, and receipts that match nothing, are lines beside the providers.
+// The list of providers also has lines for an unbound message centre and for unmatched receipts.
 func TestProvidersList_messageCentres(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.served()

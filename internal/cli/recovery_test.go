@@ -16,7 +16,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestRecovery_stepsInOrder: each is for the audit log, in its order, and every command says that a recovery lasts.
+// TestRecovery_stepsInOrder: each step is in the audit log, in its order, and every command warns that a recovery is in
+// progress.
 func TestRecovery_stepsInOrder(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
@@ -135,7 +136,7 @@ func TestJournal_unwritableRefusesChanges(t *testing.T) {
 	})
 }
 
-// In production a command that has the database's URL alone is refused: its change would be in no journal.
+// In production a command with only the database's URL is refused, because its change would be in no journal.
 func TestJournal_noFolderInProduction(t *testing.T) {
 	url := dbtest.URL(t)
 	t.Chdir(t.TempDir()) // where there is no ./makola-data
@@ -157,8 +158,8 @@ func TestJournal_noFolderInProduction(t *testing.T) {
 	w.run(exitOK, "tenant", "set", id, "--blocked", "on", "--reason", "asked")
 }
 
-// In a recovery, what the journal knows of keys and people is listed first. Without a journal every live key and every person
-// is. Customers are let in when the list was confirmed.
+// A recovery first lists the changes of keys and people in the journal. Without a journal it lists every live key and every
+// person. It opens for customers after a person has confirmed the list.
 func TestRecoveryOpen_confirmsAccess(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		folder := w.flags[len(w.flags)-1]

@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// What the environment says to another process of the same service is not for the server.
+// The server ignores variables that are meant for another process of the same service.
 func TestSupervisor_fromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	environment := map[string]string{"NOTIFY_SOCKET": "@s", "WATCHDOG_USEC": "60000000", "WATCHDOG_PID": "7"}
@@ -36,7 +36,7 @@ func TestSupervisor_fromTheEnvironment(t *testing.T) {
 	}
 }
 
-// A server that an operator can help to start says how, and does not say that something went wrong.
+// If an operator can fix the start of a server, the message names the fix and is not reported as an internal error.
 func TestServe_cannotStart(t *testing.T) {
 	t.Setenv("GOGC", "100") // the tests that follow keep their collector
 	t.Setenv("GOMEMLIMIT", "off")
@@ -155,7 +155,7 @@ func writeKey(t *testing.T, folder string) string {
 	return path
 }
 
-// A duration says its unit in every format of the log.
+// A duration has its unit in every format of the log.
 func TestLog_hasUnits(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"json", "text"} {
@@ -167,7 +167,7 @@ func TestLog_hasUnits(t *testing.T) {
 	}
 }
 
-// What the database says comes once, and not our own sentence about it a second time.
+// The log has the database's error once, without a repetition of our own message.
 func TestHealth_databaseAway(t *testing.T) {
 	t.Parallel()
 	_, errs := where{t: t}.run(exitUnavailable, "tenant", "list", "--database", "postgres://makola@127.0.0.1:1/none")

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The reader of the log goes away, and the terminal, too: the server ends in order, and only when it is told to.
+// If the reader of the log or the terminal ends, the server continues. It ends in order, and only after a signal to stop.
 func TestServe_outlivesItsLog(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -21,8 +21,7 @@ import (
 
 const testMasterKey = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
-// server is what a server has of the queue, with the handlers of a test, and of
-// the webhooks, on the same database.
+// server has the job queue of a server with the handlers of a test, and its webhooks, on one database.
 func (w where) server(handlers ...jobs.Handler) (*jobs.Queue, *webhook.Webhooks) {
 	w.t.Helper()
 	secret, err := config.ParseSecret(testMasterKey)
