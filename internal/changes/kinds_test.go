@@ -45,7 +45,7 @@ func (x *examples) next() string {
 	return pay.ID
 }
 
-// done fails the test for any error except a refusal of the request.
+// done fails the test if err is not nil.
 func (x *examples) done(err error) {
 	x.t.Helper()
 	if err != nil {

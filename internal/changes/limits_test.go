@@ -59,7 +59,8 @@ func TestRequests_areLimitedForEachPerson(t *testing.T) {
 	})
 }
 
-// While a request waits, the same payload with the same reason returns that request, even if the form is sent twice.
+// While a request waits, the same person, payload and reason return that request. So a form that is sent twice makes one
+// request.
 func TestRequests_theSameAgain(t *testing.T) {
 	each(t, func(f *fixture) {
 		ask := func(by By, reason string) Request {

@@ -18,7 +18,7 @@ func (f *fixture) invite(by By, email string, m identity.Membership) (Request, e
 	return f.Invite(f.t.Context(), by, newID(), email, "Somebody %s", m, "helps out")
 }
 
-// failed fails the test unless a request was approved and then refused with the given code.
+// failed fails the test unless the call succeeded and the request has the state Failed.
 func (f *fixture) failed(request Request, err error) {
 	f.t.Helper()
 	if err != nil || request.State != Failed {

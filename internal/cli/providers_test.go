@@ -37,7 +37,7 @@ func (w where) served() *route.Table {
 	return table
 }
 
-// named writes the rows of an earlier release that had an adapter of that name.
+// named calls do with the table of routes of a program that had an adapter of that name.
 func (w where) named(name string, do func(*db.Tx, *route.Table) error) {
 	w.t.Helper()
 	before := route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), []string{name}, nil)

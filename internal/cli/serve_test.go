@@ -167,7 +167,7 @@ func TestLog_hasUnits(t *testing.T) {
 	}
 }
 
-// The log has the database's error once, without a repetition of our own message.
+// A command prints the error of the database once, and our own advice at most once.
 func TestHealth_databaseAway(t *testing.T) {
 	t.Parallel()
 	_, errs := where{t: t}.run(exitUnavailable, "tenant", "list", "--database", "postgres://makola@127.0.0.1:1/none")
