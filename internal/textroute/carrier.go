@@ -47,7 +47,7 @@ func newCarrier(r provider.TextRail, c *clock.Clock, m *Metrics) *carrier {
 	return &carrier{rail: r, clock: c, metrics: m, window: make(chan struct{}, max(r.Window, 1)), since: c.Elapsed()}
 }
 
-// ID returns the id under which a message of a provider over HTTP is stored. The ids of two providers never meet.
+// ID returns the id under which a message of a provider over HTTP is stored. Ids of different providers are never equal.
 func ID(name, id string) string { return name + "/" + id }
 
 // takes reports whether the provider knows a sender ID.
@@ -55,14 +55,14 @@ func (c *carrier) takes(from string) bool {
 	return len(c.rail.Senders) == 0 || slices.Contains(c.rail.Senders, from)
 }
 
-// ready returns nil unless the provider rests.
+// ready returns nil unless the provider is paused after a failure.
 func (c *carrier) ready() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.clock.Elapsed() >= c.rests {
 		return nil
 	}
-	return fmt.Errorf("textroute: %s rests: %s", c.rail.Name, c.why)
+	return fmt.Errorf("textroute: no texts over %s for now: %s", c.rail.Name, c.why)
 }
 
 func (c *carrier) state() State {
