@@ -136,7 +136,7 @@ func (h *house) joins(email string, role roles.Role) identitytest.One {
 	return identitytest.Join(h.t, h.db, clock.Real(), h.people, email, identity.Membership{Role: role})
 }
 
-// token writes a personal token into a file, and gives the flag with it.
+// token writes a personal token into a file, and returns the flag with it.
 func (h *house) token(who identitytest.One) (flag string, token identity.PersonalToken) {
 	h.t.Helper()
 	text, token, err := h.people.NewPersonalToken(h.t.Context(), who.Visitor, "a test", netip.MustParseAddr("192.0.2.7"))

@@ -44,7 +44,7 @@ type commands struct {
 	Doctor  doctorCommand      `cmd:"" group:"Server:" help:"Check this installation for problems, with the server's settings. Changes nothing; fails if a check fails."`
 	Health  healthCommand      `cmd:"" group:"Server:" help:"Check whether the server on this machine is ready. Fails if it is not."`
 	Migrate operations.Migrate `cmd:"" group:"Server:" help:"Manage the schema, and move to PostgreSQL."`
-	Keys    operations.Keys    `cmd:"" group:"Server:" help:"Show and rotate master keys. API keys are makola key."`
+	Keys    operations.Keys    `cmd:"" group:"Server:" help:"Show and rotate master keys. For API keys use makola key."`
 	Clock   operations.Clock   `cmd:"" group:"Server:" help:"List changes of servers' clocks, and accept a clock."`
 	Jobs    operations.Jobs    `cmd:"" group:"Server:" help:"List and rerun background jobs."`
 	Figures operations.Figures `cmd:"" group:"Server:" help:"Show and rebuild the figures of pages."`

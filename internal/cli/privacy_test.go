@@ -347,7 +347,7 @@ func tellsOfThem(t *testing.T, w where, number string) (hook namedWebhook) {
 	return hook
 }
 
-// someoneWhoWasPaid gives a number with a payout and a name.
+// someoneWhoWasPaid returns a number with a payout and a name.
 func someoneWhoWasPaid(t *testing.T, w where) (number, name string) {
 	t.Helper()
 	err := w.db.Read(t.Context(), func(tx *db.Tx) error {

@@ -27,7 +27,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// served gives the table of a server that has started on the database.
+// served returns the table of a server that has started on the database.
 func (w where) served() *route.Table {
 	w.t.Helper()
 	table := route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), nil, nil)

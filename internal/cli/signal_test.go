@@ -15,7 +15,7 @@ import (
 // asProgram has this binary be the program itself: a simulator with this data folder.
 const asProgram = "CLI_TEST_AS_PROGRAM"
 
-// TestMain gives every command the master key of the tests; a test that sets another variable runs alone.
+// TestMain returns every command the master key of the tests; a test that sets another variable runs alone.
 func TestMain(m *testing.M) {
 	if folder := os.Getenv(asProgram); folder != "" {
 		os.Exit(Run([]string{"sim", "--listen", "127.0.0.1:0", "--data", folder, "--ready-file", filepath.Join(folder, "ready")}, os.Stdout, os.Stderr))

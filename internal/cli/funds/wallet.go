@@ -91,7 +91,7 @@ type walletFund struct {
 	Tenant string       `arg:"" name:"account" help:"Id or unique name of the account."`
 	Amount frame.Amount `arg:"" help:"Amount in GHS, such as 250.00."`
 	Bank   string       `name:"bank" placeholder:"NAME" help:"Bank account of the company that received the money. Required if the company has one in the books."`
-	Slip   string       `name:"slip" placeholder:"NUMBER" help:"Number of the bank's slip. A slip of a bank account pays for one deposit."`
+	Slip   string       `name:"slip" placeholder:"NUMBER" help:"Number of the bank's deposit slip. Each slip can be used for one deposit."`
 	Line   string       `name:"line" placeholder:"ID" help:"Line of the bank's imported statement, instead of a slip. A line pays for one deposit."`
 }
 
