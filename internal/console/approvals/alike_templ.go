@@ -130,7 +130,7 @@ func alikeBody(title, lead string, list []whole, f page.Form, back string) templ
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Anchor(one.leave, "Leave it out").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Anchor(one.leave, "Leave out this request").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
