@@ -85,7 +85,7 @@ func TestAccessLog_oneLineARequest(t *testing.T) {
 	}
 }
 
-// broken is a file that takes nothing.
+// broken is a file that refuses every write.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrShortWrite }

@@ -95,7 +95,7 @@ func withTLS(t *testing.T, most time.Duration, change func(*config.Server)) (*Ap
 	return a, a.doors.api.net.Addr().String()
 }
 
-// A stream that takes nothing for its time ends, whatever it asked for. Its connection goes on.
+// A stream whose client reads nothing for the time limit ends, for any request. Its connection stays open.
 func TestAnswers_unreadEndInTime(t *testing.T) {
 	t.Parallel()
 	const most = 3 * time.Second

@@ -99,8 +99,8 @@ func (a *actor) example(operation string) apitest.Example {
 	return e
 }
 
-// send makes a request over the wire. A limited endpoint would soon answer 429 to everything: when its
-// window is used up, time goes on.
+// send makes a request over the wire. A limited endpoint would soon answer every request with 429, so send advances the clock
+// when the limit is reached.
 func (a *actor) send(client *http.Client, host string, c apitest.Case) (int, http.Header, []byte) {
 	a.t.Helper()
 	for {

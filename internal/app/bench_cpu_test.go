@@ -53,14 +53,14 @@ func postmaster(b *testing.B) string {
 	return parent
 }
 
-// report gives the CPU time since before, divided by n, in microseconds.
+// report returns the CPU time since before, divided by n, in microseconds.
 func (u cpuUse) report(b *testing.B, before cpuUse, n float64) {
 	for name := range u {
 		b.ReportMetric(float64((u[name]-before[name]).Microseconds())/n, name+"-cpu-µs")
 	}
 }
 
-// processOf gives the parent of a process, and the user and system time of the process and of its
+// processOf returns the parent of a process, and the user and system time of the process and of its
 // children that have ended; nothing of one that has ended itself.
 func processOf(pid string) (parent string, used time.Duration) {
 	text, err := os.ReadFile("/proc/" + pid + "/stat")

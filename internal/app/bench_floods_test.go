@@ -96,7 +96,7 @@ func (f flood) begin(b *testing.B) (stop func()) {
 	}
 }
 
-// floodAsConfigured is the process of a flood: it goes on until its standard input ends.
+// floodAsConfigured is the process of a flood. It runs until its standard input ends.
 func floodAsConfigured(text string) int {
 	var f flood
 	if err := json.Unmarshal([]byte(text), &f); err != nil {

@@ -21,7 +21,7 @@ const growthLooks = 3
 // pageOfGrowth is how many rows a page of the history has.
 const pageOfGrowth = 50
 
-// look times what people read: lists with each filter, searches, statements, days, and files.
+// look measures the time of pages: lists with each filter, searches, statements, days, and files.
 func (g *grown) look() {
 	payouts := g.rows * 4 / 5
 	last := payouts / pageOfGrowth

@@ -276,7 +276,7 @@ func (g *grown) rate() float64 {
 	return rate
 }
 
-// paced sends so many payouts a second, and gives the p99 of their answers.
+// paced sends so many payouts a second, and returns the p99 of their answers.
 func (g *grown) paced(rate float64) time.Duration {
 	load := g.load
 	load.every = time.Duration(benchClients / rate * float64(time.Second))
@@ -289,7 +289,7 @@ func (g *grown) paced(rate float64) time.Duration {
 // groupsOfGrowth are the tables whose bytes are reported apart; the others stay for ever.
 var groupsOfGrowth = map[string]string{"exchanges": "exchanges", "webhook_events": "webhooks", "webhook_attempts": "webhooks"}
 
-// bytes gives the bytes on disk of each table and each index, as table/index.
+// bytes returns the bytes on disk of each table and each index, as table/index.
 func (g *grown) bytes() map[string]int64 {
 	// The key of a table without row ids is the table.
 	sql := `SELECT m.tbl_name || CASE WHEN m.type = 'index' THEN '/' || m.name ELSE '' END, sum(s.pgsize) FROM dbstat AS s JOIN sqlite_master AS m ON m.name = s.name
@@ -317,7 +317,7 @@ WHERE c.relkind = 'r' AND c.relnamespace = CAST('public' AS regnamespace)`
 	return sizes
 }
 
-// perPayment gives the bytes of a payment, by group, and prints the largest tables and indexes.
+// perPayment returns the bytes of a payment, by group, and prints the largest tables and indexes.
 func (g *grown) perPayment() func(yield func(string, float64) bool) {
 	groups := map[string]float64{"lasting": 0, "exchanges": 0, "webhooks": 0}
 	sizes := g.bytes()

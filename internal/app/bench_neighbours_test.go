@@ -32,10 +32,10 @@ const (
 	silentPayoutWait = 50 * time.Millisecond // 20 payouts a second to receivers that never answer
 )
 
-// BenchmarkNeighbours measures what a neighbour feels of a customer that attacks: its payouts and its webhooks, with
-// and without large groups named a hundred times, endless receivers that never answer, bodies without a key, and lists of
-// empty contacts, all at once. The attackers are a process of the lowest priority: in life they make their requests on
-// machines of their own, and only what the server does about them is to be measured.
+// BenchmarkNeighbours measures the payouts and webhooks of an account while another account attacks, and without attacks. The
+// attacks run at the same time: large groups that are named a hundred times, receivers that never answer, bodies without a key,
+// and lists of empty contacts. The attackers run in a process of the lowest priority, because real attackers use other
+// machines, and only the server's work is measured.
 func BenchmarkNeighbours(b *testing.B) {
 	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
 		b.Run(engine.String(), func(b *testing.B) {
@@ -208,7 +208,7 @@ func newAttacker(b *testing.B, api, key, sender string) *attacker {
 	return a
 }
 
-// attackVariable is the environment variable that makes the test program an attacker: it holds one in JSON.
+// attackVariable is the environment variable that makes the test program an attacker. Its value is the attack in JSON.
 const attackVariable = "MAKOLA_TEST_ATTACK"
 
 // begin starts the attacks in a process of the lowest priority.
@@ -235,7 +235,7 @@ func (a *attacker) begin(b *testing.B) (stop func()) {
 	}
 }
 
-// attackAsTold is the process of the attackers: it goes on until its standard input ends.
+// attackAsTold is the process of the attackers. It runs until its standard input ends.
 func attackAsTold(told string) int {
 	a := attacker{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4 * attackers}}}
 	if err := json.Unmarshal([]byte(told), &a); err != nil {

@@ -17,16 +17,16 @@ import (
 const (
 	millionRequests = 10
 	millionOfEach   = 100_000 // the most of one request
-	// millionLatency is how long the message centre takes for an answer: with it a window has a limit.
+	// millionLatency is the answer time of the message centre. It limits the messages a second of a window.
 	millionLatency = 20 * time.Millisecond
-	// limitMessages are enough for that limit.
+	// limitMessages is a number of messages that is enough to measure that limit.
 	limitMessages = 30_000
 )
 
-// BenchmarkMillion sends a campaign of a million recipients in ten requests, one after the other. It
-// reports how long the requests took, how many messages a second left, and the server's peak memory. The
-// window's limit is submits under way divided by the message centre's latency, of-window the part of it that
-// was reached, and of-bare the part of what a client reaches that keeps the same window full and does nothing else.
+// BenchmarkMillion sends a campaign of a million recipients in ten requests, one after the other. It reports how long the
+// requests took, how many messages a second left, and the server's peak memory. The limit of the window is the number of open
+// submits divided by the message centre's latency. of-window is the share of this limit that was reached. of-bare is the ratio
+// to a client that only keeps the same window full.
 func BenchmarkMillion(b *testing.B) {
 	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
 		b.Run(engine.String(), func(b *testing.B) {
@@ -92,7 +92,7 @@ func benchmarkMillion(b *testing.B, engine db.Engine) {
 	}
 }
 
-// windowLimit gives the messages a second of a client that keeps a window full on one connection and does
+// windowLimit returns the messages a second of a client that keeps a window full on one connection and does
 // nothing else: it asks for no receipts, and answers none.
 func windowLimit(b *testing.B, c *centre) float64 {
 	b.Helper()

@@ -90,7 +90,7 @@ func benchmarkMessages(b *testing.B, engine db.Engine, recipients, requests int)
 	sim.kill()
 }
 
-// rowsOf gives how many messages a site has, after its books were found right.
+// rowsOf returns how many messages a site has, after its books were found right.
 func rowsOf(b *testing.B, where site) int64 {
 	b.Helper()
 	var checked struct {
@@ -311,7 +311,7 @@ func (k *kannel) stop() {
 	k.boxes = nil
 }
 
-// run gives Kannel's messages a second. It waits for the receipts of them all: one that was not taken goes to
+// run returns Kannel's messages a second. It waits for the receipts of them all: one that was not taken goes to
 // the next bind.
 func (k *kannel) run(b *testing.B, c *centre, recipients, requests int) float64 {
 	b.Helper()

@@ -29,9 +29,9 @@ const (
 // soakFaults are the faults of a provider. They are injected one after the other, repeatedly.
 var soakFaults = []string{"slow", "answer_lost", "request_lost", "error_after", "callback_duplicate", "callback_missing", ""}
 
-// BenchmarkSoak sends payouts at a quarter of what the machine settles, and texts and reads beside them, while the provider has one fault
-// after the other. It reports what the last third of the time needs, as times of the second: memory, descriptors, goroutines, the
-// write-ahead log of SQLite, jobs. What leaks is above 1.
+// BenchmarkSoak sends payouts at a quarter of the rate that the machine can settle, together with texts and reads, while the
+// provider has one fault after the other. It reports memory, descriptors, goroutines, the write-ahead log of SQLite and jobs,
+// each in the last third of the time divided by the second third. A ratio above 1 is a leak.
 func BenchmarkSoak(b *testing.B) {
 	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
 		b.Run(engine.String(), func(b *testing.B) {
@@ -95,7 +95,7 @@ func benchmarkSoak(b *testing.B, engine db.Engine) {
 	g.sim.kill()
 }
 
-// faults gives the provider one fault after the other.
+// faults returns the provider one fault after the other.
 func (g *grown) faults(ctx context.Context) {
 	control := newClient(g.sim.ready.SimURL, "")
 	for n := 0; ctx.Err() == nil; n++ {

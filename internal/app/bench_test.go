@@ -30,9 +30,9 @@ const (
 	tpcbScale = 50
 )
 
-// BenchmarkPayouts sends payouts over HTTP to a server in a process of its own, with the simulator in
-// another, beside pgbench's TPC-B on the same PostgreSQL in the same run. It reports payouts a second,
-// their ratio to TPC-B, the answer's percentiles and the server's memory at its highest.
+// BenchmarkPayouts sends payouts over HTTP to a server in its own process, with the simulator in another. pgbench's TPC-B runs
+// on the same PostgreSQL in the same run. It reports payouts a second, their ratio to TPC-B, the answer's percentiles and the
+// server's memory at its highest.
 func BenchmarkPayouts(b *testing.B) {
 	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
 		for _, c := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A person writes a campaign with fields from a file, mends the text, sees what each recipient gets, and sends it once, on both
-// engines.
+// A person writes a campaign with fields from a file, corrects the text, checks the text of each recipient, and sends it once,
+// on both engines.
 func TestBrowser_campaignByFile(t *testing.T) {
 	for _, e := range dbtest.Engines() {
 		t.Run(e.String(), func(t *testing.T) {

@@ -59,8 +59,9 @@ func (b *browsed) others(t *testing.T, day closing.Day) string {
 	return strings.Join(list, " ")
 }
 
-// Two people's day with a statement: one imports the file by the page of its columns, sees which lines are matched, takes the exception and
-// requests its end; the other one approves. The day is compared with the balances of the statements and closed by both.
+// Two people work with a statement. The first imports the file with the page of its columns, checks the matched lines, takes
+// the exception and requests its resolution. The second approves it. The day is then compared with the balances of the
+// statements, and both close it.
 func TestBrowser_dayWithAStatement(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

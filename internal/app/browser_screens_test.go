@@ -244,7 +244,7 @@ func (a *album) plain(what string) {
 	a.tab.Fits(what)
 }
 
-// audit runs axe-core on the page as it is shown in a theme: whole, or the rules about colours alone.
+// audit runs axe-core on the page in a theme, with all rules or only the rules about colours.
 func (a *album) audit(name string, width int64, theme string, whole bool) {
 	a.t.Helper()
 	a.tab.Look(width, theme)

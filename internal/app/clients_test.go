@@ -159,7 +159,7 @@ func TestBody_tooLargeIsAnswered413(t *testing.T) {
 	}
 }
 
-// A client that asks before it writes a large body is refused at once, and never asked for the body.
+// A client that sends "Expect: 100-continue" before a large body is refused at once. The server never requests the body.
 func TestBody_expectContinueIsRefused(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(*config.Server) {})

@@ -25,7 +25,7 @@ func (b *browsed) enlists(email, tenant string, role roles.Role) identitytest.On
 	return identitytest.Join(b.t, b.db, b.clock, b.identity, email, identity.Membership{Tenant: tenant, Role: role})
 }
 
-// ordered sends the form of an order as its page has it, and gives the page of the act.
+// ordered sends the form of an order as its page has it, and returns the page of the act.
 func (b *browsed) ordered(path string, pairs ...string) string {
 	b.t.Helper()
 	id := b.want(http.StatusOK, path).hidden(b.t, "id")

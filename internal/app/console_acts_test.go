@@ -174,7 +174,7 @@ func TestApprove_offeredWithPermission(t *testing.T) {
 	b.want(http.StatusOK, request, "Approve and apply", "approval 1 of this person")
 }
 
-// While the clock of the node is wrong no page moves money, and what moves none goes on.
+// While the clock of the node is wrong, pages that move money are refused. Other pages work.
 func TestClock_stopsMoneyOnPages(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -251,7 +251,7 @@ func TestRole_removedHasNoEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The page still knows the role of a moment ago; the transaction does not.
+	// The page still has the earlier role of the person. The transaction reads the current role.
 	if p := b.post(http.StatusUnprocessableEntity, request+"/approve", "digest", digest); !strings.Contains(p.text, "does not have the permission") {
 		t.Fatal(p.text)
 	}

@@ -207,7 +207,7 @@ func (b *browsed) keep(route console.Route, r request, again func()) page {
 	return p
 }
 
-// good gives one set of ids for the parameters of paths: a payment with a webhook.
+// good returns one set of ids for the parameters of paths: a payment with a webhook.
 func (b *browsed) good() map[string]string {
 	b.t.Helper()
 	id := b.the("handset-0000000001")
@@ -224,8 +224,8 @@ func (b *browsed) good() map[string]string {
 	return map[string]string{"tenant": demoTenant, "id": id, "event": event, "line": "1", "msisdn": "0240000040", "name": demoTenant, "key": keys[0].ID, "person": people[0].ID}
 }
 
-// Every route with every parameter spoiled, of the path and of the form: absent, repeated, huge, of the wrong sort, no text. In the
-// gate a parameter takes some of the values.
+// Every route is called with every bad parameter of its path and form: absent, repeated, huge, of the wrong type, or not UTF-8.
+// In the gate each parameter has only some of these values.
 func TestConsole_badInput(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
@@ -435,8 +435,8 @@ func (b *browsed) crawl(ids map[string]string, from ...string) map[string]page {
 	return read
 }
 
-// The owner of one tenant tries every id that the owner of another one sees, in every address. In the gate a parameter of a form
-// or a query takes some of the ids, else all.
+// The owner of a tenant uses every id that the owner of another tenant sees, in every URL. In the gate a parameter of a form or
+// query has only some of the ids.
 func TestConsole_otherTenantsAreHidden(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {

@@ -48,8 +48,8 @@ func (p page) workbook(t *testing.T) [][]string {
 	return rows
 }
 
-// Payments are a workbook for people, CSV for programs and the columns of bookkeeping programs, whose amounts add up to what
-// the wallet got. Names of files carry account and days.
+// Payments can be downloaded as a workbook for people, as CSV for programs, and with the columns of bookkeeping programs. The
+// amounts add up to the change of the wallet. File names contain the account and the days.
 func TestFiles_ofPayments(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -185,7 +185,7 @@ func TestExports_areAudited(t *testing.T) {
 	exports(2, "another")
 }
 
-// Who may take files away takes no list that their role does not see.
+// A person who may download files can download only the lists that the role may read.
 func TestExports_needPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -271,8 +271,8 @@ func (b *browsed) named(name string) (t tenant.Tenant) {
 	return t
 }
 
-// A person takes at most 20 files an hour, one at a time. The same file again is one entry of the audit log, and its count
-// another after the hour. Another person has a limit of their own.
+// A person may download at most 20 files an hour, one at a time. Repeated downloads of a file have one entry in the audit log,
+// and a second entry with their number after the hour. Another person has a limit of their own.
 func TestFiles_areLimitedForEachPerson(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

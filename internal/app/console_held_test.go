@@ -20,7 +20,7 @@ func (b *browsed) holds(from string) identitytest.One {
 	return signatory
 }
 
-// waits asks by key for a payout that waits, and gives its id.
+// waits requests by key a payout that awaits approval, and returns its id.
 func (b *browsed) waits(reference, amount string) string {
 	b.t.Helper()
 	b.call("payment-api/send/mobilemoney", `{"amount":"`+amount+`","channel":"MTN","account_number":"0240000051","client_reference":"`+reference+`","callback_url":"`+b.base+`/sim/hooks/`+demoTenant+`"}`)

@@ -19,7 +19,7 @@ import (
 
 var payoutPage = "/app/" + demoTenant + "/payouts/new"
 
-// payForm fills the form and gives the form of the page that asks once more.
+// payForm fills in the form and returns the form of the confirmation page.
 func (b *browsed) payForm(fields ...string) (url.Values, page) {
 	b.t.Helper()
 	form := url.Values{"token": {b.want(http.StatusOK, payoutPage).hidden(b.t, "token")}, "channel": {"MTN"}, "account_number": {"0240000001"}, "amount": {"6000"}}
@@ -215,7 +215,7 @@ func TestPayoutForm_bankAndRefused(t *testing.T) {
 	})
 }
 
-// In production the second factor is asked for again before the page that asks, and before money leaves.
+// In production a new code of the second factor is required before the confirmation page and before the payout.
 func TestPayoutForm_needsStepUp(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/test/apitest"
 )
 
-// unplayed are the examples that need what only a moment before is known.
+// unplayed has the examples that need a value of an earlier answer.
 var unplayed = map[string]string{
 	"verifyOTP":     "the code is on the handset",
 	"webhookReplay": "the payment's reference",

@@ -35,7 +35,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// WriteCertificate writes a certificate of this machine with its key, and gives the two paths.
+// WriteCertificate writes a certificate of this machine with its key, and returns the two paths.
 func WriteCertificate(t testing.TB, folder string, serial int64) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -155,7 +155,7 @@ func asProduction(c config.Server) (config.Server, error) {
 	return c, err
 }
 
-// A start that fails takes nothing from a node that runs: neither on its address nor under its name.
+// A failed start does not disturb a running node, whether it has the same address or the same name.
 func TestStart_failureReleasesResources(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
@@ -512,7 +512,7 @@ func TestBody_withoutAKeyIsNotRead(t *testing.T) {
 	}
 }
 
-// getWithKey gives the answer to a GET with the demo account's key.
+// getWithKey returns the answer to a GET with the demo account's key.
 func getWithKey(t *testing.T, a *App, path string) (status int, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.Ready().APIURL+path, nil)
@@ -532,7 +532,8 @@ func getWithKey(t *testing.T, a *App, path string) (status int, text string) {
 	return answer.StatusCode, string(body)
 }
 
-// A database that takes no writes, such as one on a full disk, answers what only reads, though the general limit cannot be counted.
+// If the database refuses writes, for example on a full disk, requests that only read are answered, although the general rate
+// limit cannot be counted.
 func TestReads_workOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	faults, limit := &db.Faults{}, int64(100)

@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/test/apitest"
 )
 
-// Payouts, collections and refunds by Moolre alone. An account without vouchers has no collections there, because Moolre may ask
-// any payer for a code.
+// All payouts, collections and refunds go through Moolre. An account without vouchers has no collections there, because Moolre
+// may ask any payer for a code.
 func TestMoolre_payments(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, s *stage, _ *apitest.Document) {

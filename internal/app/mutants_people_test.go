@@ -2,7 +2,7 @@ package app
 
 const checking = "internal/changes/decision.go"
 
-// peopleRules: who may do and check what, and what was done is proven by.
+// peopleRules: permissions, approvals, and the proof of changes in the audit log.
 func peopleRules() []mutant {
 	const may, waits, once, proof = "TestApprove_refusedWithoutPermission/SQLite", "TestHeldPayout_notByItsRequester/SQLite", "TestSignIn_withPasswordAndCode/SQLite", "TestVerify_findsEveryAlteration"
 	return []mutant{

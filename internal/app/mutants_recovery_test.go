@@ -1,6 +1,6 @@
 package app
 
-// recoverySearch is the file in which a recovery decides what may be debited and sent.
+// recoverySearch is the file in which a recovery decides which payments may be debited and sent.
 const recoverySearch = "internal/payments/recovery_search.go"
 
 // recoveryRules: what keeps a database that went back in time from paying twice.

@@ -11,7 +11,7 @@ const (
 	asking     = "internal/payments/queries.go"
 )
 
-// holdRules: what acceptance takes out of the wallet, and what it refuses.
+// holdRules: the amounts that acceptance takes from the wallet, and its refusals.
 func holdRules() []mutant {
 	return []mutant{
 		{"hold-fee", "a payout takes its fee out of the wallet when it is accepted", stateTable,
@@ -60,7 +60,7 @@ func holdRules() []mutant {
 	}
 }
 
-// outcomeRules: what a provider's answer does to money, and what it does not.
+// outcomeRules: the effect of a provider's answer on money.
 func outcomeRules() []mutant {
 	return []mutant{
 		{"unknown-never-refunds", "an unreadable answer is no refusal", judging,
@@ -287,7 +287,7 @@ func outcomeRules() []mutant {
 	}
 }
 
-// settleRules: what a final word books, once, and what a later one does.
+// settleRules: the postings of a final status, made once, and the effect of a later status.
 func settleRules() []mutant {
 	return []mutant{
 		{"uphold-collection", "a collection that was paid after all is credited its net amount", "internal/payments/operator.go",
@@ -527,7 +527,7 @@ func gateRules() []mutant {
 	}
 }
 
-// webhookRules: what customers are told, signed, once.
+// webhookRules: customers get each event signed and once.
 func webhookRules() []mutant {
 	return []mutant{
 		{"webhook-signed", "a webhook's signature is of its body", "internal/webhook/secret.go",

@@ -45,7 +45,7 @@ func byTest(pkg, run string) judge {
 // root is where the repository is, seen from this package.
 const root = "../.."
 
-// broken gives the text of a mutant's file as it is when the rule is broken.
+// broken returns the text of a mutant's file as it is when the rule is broken.
 func (m mutant) broken(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, m.file))
@@ -58,8 +58,8 @@ func (m mutant) broken(t *testing.T) string {
 	return strings.Replace(string(text), m.from, m.to, 1)
 }
 
-// TestMutants_fitTheTree holds the table to the tree, so that it cannot rot between two runs of `make mutate`:
-// each text is where it is broken, what becomes of it is Go, and each judge exists.
+// TestMutants_fitTheTree checks the table between two runs of `make mutate`: each text to replace exists, the replaced file is
+// valid Go, and each test that must fail exists.
 func TestMutants_fitTheTree(t *testing.T) {
 	all := mutants()
 	if len(all) < 25 {

@@ -91,7 +91,7 @@ func (b *bench) overlay(t *testing.T, file, broken string) string {
 	return description
 }
 
-// build makes a test program. What does not compile proves nothing.
+// build compiles a test program. A mutant that does not compile proves nothing.
 func (b *bench) build(t *testing.T, pkg, program string, flags ...string) {
 	t.Helper()
 	args := append([]string{"test", "-c", "-ldflags=-s -w", "-o", program}, flags...)

@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// Two nodes share one PostgreSQL: what a killed node leaves is taken over and ended by the other.
+// Two nodes share one PostgreSQL. The other node takes over and finishes the work of a killed node.
 func TestKilled_nodeIsTakenOver(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
@@ -149,7 +149,7 @@ func (d *doubled) ask(p payout, at func() *client) answer {
 	}
 }
 
-// adopted says whether a node has taken over jobs, by its metric.
+// adopted reports whether a node has taken over jobs, by its metric.
 func adopted(t testing.TB, p *process) bool {
 	t.Helper()
 	return metric(t, p, "makola_jobs_adopted_total") > 0
@@ -172,7 +172,7 @@ func TestRevocation_reachesEveryNode(t *testing.T) {
 	t.Logf("in force after %v", time.Since(at).Round(time.Millisecond))
 }
 
-// Ten times as many callers as database connections: no caller stalls and none is told a 5xx.
+// With ten times as many callers as database connections, no caller stalls or gets a 5xx.
 func TestLoad_moreCallersThanConnections(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)

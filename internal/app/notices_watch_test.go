@@ -79,7 +79,7 @@ func TestNotices_everyWatcher(t *testing.T) {
 	}
 }
 
-// The owner of an old exception is notified of it alone, next to the people who read statements.
+// The owner of an old exception gets a notice about that exception, in addition to the people who read statements.
 func TestNotices_ownerOfException(t *testing.T) {
 	b := browse(t, mailing(mailtest.Start(t, nil)))
 	b.signIn(b.nextLink())

@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-// systemd is told when a server is ready, that it lives, and that it stops before it drains.
+// A server notifies systemd when it is ready, that it is alive, and before it drains.
 func TestSystemd_notified(t *testing.T) {
 	t.Parallel()
 	folder, err := os.MkdirTemp("", "notify") // a socket's path is short
@@ -64,7 +64,7 @@ func TestSystemd_notified(t *testing.T) {
 	}
 }
 
-// settings are what the command line makes of flags.
+// settings returns the settings of a command line.
 func settings(t *testing.T, flags ...string) (s config.Server) {
 	t.Helper()
 	parser, err := kong.New(&s)

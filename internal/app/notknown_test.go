@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// TestNotKnown_checkedAtStart: at its start a server asks every status interface for a reference that nobody
-// has. What the simulated providers answer is understood.
+// TestNotKnown_checkedAtStart: at its start a server queries every status interface for an unknown reference. It recognises the
+// answers of the simulated providers.
 func TestNotKnown_checkedAtStart(t *testing.T) {
 	t.Parallel()
 	a, err := Start(t.Context(), config.Server{Environment: "development", Listen: "127.0.0.1:0", Ephemeral: true, DrainFor: time.Minute}, Options{})

@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/test/apitest"
 )
 
-// Payouts, collections and refunds by pawaPay alone. Its signed callbacks settle them, because the simulated dashboard has the
-// address of this server.
+// All payouts, collections and refunds go through pawaPay. Its signed callbacks settle them, because the simulated dashboard
+// has the address of this server.
 func TestPawaPay_payments(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, s *stage, _ *apitest.Document) {

@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/test/apitest"
 )
 
-// Collections and refunds by Paystack alone. An account without an e-mail address is not served, and Telecel only with vouchers
-// switched on.
+// All collections and refunds go through Paystack. An account without an e-mail address is not served, and Telecel only with
+// vouchers switched on.
 func TestPaystack_collections(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, s *stage, _ *apitest.Document) {

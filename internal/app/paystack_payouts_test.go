@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/test/apitest"
 )
 
-// Payouts by Paystack alone, to a wallet and to a bank: paid, refused, held for an OTP. Its event settles them, because the
-// simulated dashboard has the address of this server.
+// All payouts go through Paystack, to a wallet and to a bank: paid, refused, or held for an OTP. Paystack's event settles them,
+// because the simulated dashboard has the address of this server.
 func TestPaystack_payouts(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, s *stage, _ *apitest.Document) {
@@ -93,7 +93,7 @@ func TestPaystackEvents_forged(t *testing.T) {
 	}
 }
 
-// routes gives operations to one provider.
+// routes returns operations to one provider.
 func (s *stage) routes(t *testing.T, name string, operations ...route.Operation) {
 	t.Helper()
 	err := s.app.db.Write(t.Context(), func(tx *db.Tx) error {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Requests that no handler sees are answered in plain text by net/http, and the connection ends. A length beside a
-// chunked body is dropped before any handler could see it: the chunks count.
+// Requests that no handler sees are answered in plain text by net/http, and the connection ends. If a chunked body also has a
+// Content-Length, net/http removes the length, and the chunks count.
 func TestPlainAnswers_areThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, nil)

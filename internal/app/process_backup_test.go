@@ -94,7 +94,7 @@ func (s site) killed(t *testing.T, after time.Duration, args ...string) {
 	_ = run.Wait()
 }
 
-// A restore that was killed leaves no database, or one that knows that it was restored.
+// A killed restore leaves no database, or a database that is marked as restored.
 func TestKilled_restore(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
@@ -169,7 +169,7 @@ func (s site) server() []string {
 	return []string{"--database", s.url}
 }
 
-// beside is a place without a database for a restored one, with the same master key.
+// beside returns a place with the same master key and without a database, for a restore.
 func (s site) beside(t testing.TB) site {
 	t.Helper()
 	s.data = t.TempDir()

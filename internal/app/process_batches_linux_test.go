@@ -15,8 +15,9 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// The disk of a server is full in the middle of a batch. Once there is room the batch goes on, each row is paid once or not at all, and
-// wallet, reserve and the provider's book agree. A limit on the size of files stands for the disk, because a test may not mount one.
+// The disk of a server fills up during a batch. When there is space again, the batch continues. Each row is paid once or not at
+// all, and wallet, reserve and the provider's book agree. A limit on the file size simulates the full disk, because a test may
+// not mount a file system.
 func TestKilled_batchesDiskFull(t *testing.T) {
 	t.Parallel()
 	p := newPayroll(t, newSite(t, db.SQLite))

@@ -32,7 +32,7 @@ const batchRows = 240
 // the answer is lost, then paid; the answer is lost, then failed; failed after acceptance; refused at once.
 var fileOutcomes = []string{"001", "000", "004", "005", "006", "007", "024", "030"}
 
-// sentBatch is a batch as its client knows it.
+// sentBatch is a batch with the client's data about it.
 type sentBatch struct {
 	round int
 	name  string

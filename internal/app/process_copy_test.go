@@ -26,7 +26,7 @@ import (
 // killsOfCopy is how often a move to PostgreSQL is killed.
 const killsOfCopy = 12
 
-// refused runs a command that must fail, and gives what it said.
+// refused runs a command that must fail, and returns what it said.
 func (s site) refused(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -68,8 +68,8 @@ func (s site) mark(t *testing.T) (mark installation.Mark) {
 	return mark
 }
 
-// An installation whose server was killed under load moves to PostgreSQL by a command that is killed again and again. Its work
-// goes on there: each payout is paid once or goes back, and the old folder is refused.
+// A server is killed under load, and its installation is moved to PostgreSQL by a command that is killed repeatedly. The work
+// then continues on PostgreSQL: each payout is paid once or refunded, and a server refuses the old folder.
 func TestKilled_moveToPostgreSQL(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.SQLite)

@@ -162,7 +162,7 @@ func (s *service) answered() {
 	s.last = now
 }
 
-// away is the longest time without an answer since it was asked last.
+// away returns the longest time without an answer since the last call of away.
 func (s *service) away() (gap time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,9 +170,9 @@ func (s *service) away() (gap time.Duration) {
 	return gap.Round(10 * time.Millisecond)
 }
 
-// Three nodes of the release before, behind haproxy, on a cluster under Patroni: they are upgraded one by one, the primary is lost
-// while its synchronous standby receives nothing, primary and standby change places, a node is killed and another one paused. What was
-// accepted is there and paid once, and no request fails during the upgrade.
+// Three nodes of the previous release run behind haproxy on a Patroni cluster. They are upgraded one by one. The primary is
+// lost while its synchronous standby receives nothing, and a planned switchover follows. One node is killed and another is
+// paused. Every accepted payout exists and is paid once, and no request fails during the upgrade.
 func TestCluster_patroniLosesNoPayout(t *testing.T) {
 	t.Parallel()
 	e := startEnsemble(t)

@@ -113,8 +113,8 @@ func (d *desk) decides(tenant, reference string, approve bool) {
 	}
 }
 
-// Payouts wait, people approve every other one and reject the rest, and the server is killed again and again meanwhile: each is paid
-// once or goes back, and its act says which.
+// Payouts await approval. People approve every other payout and reject the rest, while the server is killed repeatedly. Each
+// payout is paid once or refunded, and its request shows which.
 func TestKilled_duringApprovals(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// The image has no shell and no user with rights: a server starts in it, keeps its data, and its health check says so.
+// The image has no shell and no privileged user. A server starts in it, keeps its data, and passes its health check.
 func TestImage_servesAndIsHealthy(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("buildah"); err != nil {

@@ -31,8 +31,8 @@ const (
 	answersOfTrouble = 10
 )
 
-// troubles are the faults of providers that strike in both lives. None makes a provider lie about what it did: what
-// then has to be decided by hand has tests of its own.
+// troubles has the faults of providers that are injected before and after the restore. None of them makes a provider report a
+// false status: other tests cover the decisions that then need an operator.
 var troubles = []map[string]any{
 	{"fault": "answer_lost"}, {"fault": "request_lost"}, {"fault": "error_before"}, {"fault": "error_after"}, {"fault": "slow", "delay_s": 1},
 	{"fault": "malformed"}, {"fault": "throttle"}, {"fault": "unauthorized"}, {"fault": "callback_duplicate"}, {"fault": "callback_missing"},
@@ -108,7 +108,7 @@ func (l *life) turmoil(answers *atomic.Int64) (stop func()) {
 // peaceAfter is how long nothing but a breaker's refusals may be answered before faults are taken back.
 const peaceAfter = 5 * time.Second
 
-// peace takes the faults back that have struck nobody yet.
+// peace removes the faults that have not affected a request yet.
 func (l *life) peace() {
 	if _, err := l.control.call(http.MethodDelete, "/faults", nil); err != nil {
 		l.t.Error(err)
@@ -291,8 +291,8 @@ func everyProduct(t *testing.T, server *process) []product {
 	}})
 }
 
-// A database that goes on is no recovery, and no provider is asked anything because of it: a plain restart, a data folder
-// that was moved, a new node without a folder, and a failover to a synchronous standby.
+// A database that lost nothing causes no recovery and no status queries. The cases are a plain restart, a moved data folder, a
+// new node without a folder, and a failover to a synchronous standby.
 func TestTwoLives_unchangedDatabase(t *testing.T) {
 	t.Parallel()
 	key := []string{"MAKOLA_MASTER_KEY=" + strings.Repeat("8e", 32)}

@@ -19,7 +19,7 @@ import (
 // candidateVersion is that of a package of a commit.
 const candidateVersion = "0.1.0~git20261126.923d570"
 
-// packed packs the program into a folder, and gives the paths of the package of Debian and of the RPM.
+// packed packs the program into a folder, and returns the paths of the package of Debian and of the RPM.
 func packed(version, folder string) ([]string, error) {
 	program, err := builtProgram()
 	if err != nil {
@@ -44,7 +44,8 @@ var candidate = sync.OnceValues(func() ([]string, error) {
 	return packed(candidateVersion, folder)
 })
 
-// A package is installed beside this machine's own, upgraded, removed and purged: settings and key are made once and outlive it.
+// A package is installed next to the packages of this machine, upgraded, removed and purged. It creates settings and key once,
+// and they stay.
 func TestDeb_installUpgradeRemove(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -81,7 +81,7 @@ func catalogue(t *testing.T, api *client, path string, status int) []string {
 	return ids
 }
 
-// asked is one request of the load and where its money is to be found.
+// asked is one request of the load, with the place of its money.
 type asked struct {
 	*product
 	reference string
@@ -107,7 +107,7 @@ func startEverything(t *testing.T, name string, products []product, target *clie
 	return l
 }
 
-// take says whether one more of a product may be asked for.
+// take reports whether one more of a product may be asked for.
 func (l *everything) take(p *product) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,7 +50,7 @@ var proxies = []proxy{
 // secondNode is the line of the second node in a proxy's file.
 var secondNode = regexp.MustCompile(`(?m)^ *server .*(?:\{two\}|\$\{NODE_TWO\}).*\n`)
 
-// start starts the proxy before two nodes or more, and gives its address.
+// start starts the proxy before two nodes or more, and returns its address.
 func (p proxy) start(t *testing.T, one, two string, more ...string) (address string) {
 	t.Helper()
 	program, err := exec.LookPath(p.program)

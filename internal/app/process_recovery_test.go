@@ -26,7 +26,7 @@ import (
 // lost is how many requests come before the backup, after it, and after that with other routes.
 const lost = 24
 
-// runbook gives the commands of the page for a restore, a block a step.
+// runbook returns the commands of the page for a restore, a block a step.
 func runbook(t testing.TB) (blocks [][]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/runbooks/restore.md")

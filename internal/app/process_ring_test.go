@@ -114,7 +114,7 @@ func hooks(t *testing.T, where site, ring string) (*db.DB, *webhook.Webhooks) {
 	return d, webhook.New(d, jobs.New(d, clock.Real(), quiet, jobs.Options{Node: "test"}), clock.Real(), quiet, webhook.Options{Secret: secret})
 }
 
-// sealMany seals secrets of tenants under a key, and gives some of them.
+// sealMany seals secrets of tenants under a key, and returns some of them.
 func sealMany(t *testing.T, where site, ring string) map[string]string {
 	t.Helper()
 	d, webhooks := hooks(t, where, ring)

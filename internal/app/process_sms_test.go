@@ -28,7 +28,7 @@ const (
 	smsKillsPostgres = 2
 	// smsCallers is how many clients send at once.
 	smsCallers = 4
-	// smsDelay is how long an octet takes to the message centre, and back.
+	// smsDelay is the delay of an octet on the way to the message centre, and on the way back.
 	smsDelay = 20 * time.Millisecond
 	// bulkEvery and bulkSize are the load's large campaigns: of more slices than one.
 	bulkEvery, bulkSize = 50, 150
@@ -158,8 +158,8 @@ func (l *smsLoad) send(caller, n int) {
 	l.keep(m)
 }
 
-// Nothing that was accepted is lost or charged wrongly when the server is killed with submits under way,
-// and no handset has anything twice unless the installation asked for it; a one-time password never.
+// The server is killed while submits are open. No accepted message is lost or charged wrongly. A handset receives a message
+// twice only if the installation allows it, and a one-time password never twice.
 func TestKilled_whileSending(t *testing.T) {
 	t.Parallel()
 	for _, run := range []struct {
@@ -172,7 +172,8 @@ func TestKilled_whileSending(t *testing.T) {
 			sim, where := startSim(t), newSite(t, run.engine)
 			centre := messageCentre(t, sim)
 			centre.counts(t)
-			// One name for all starts: on SQLite each takes over from the one before without waiting for its lease.
+			// All starts use one node name: on SQLite each start takes over from the previous one without waiting for its
+			// lease.
 			centre.Address = farAway(t, centre.Address, smsDelay)
 			where.live(t)
 			args := centre.flags("--node", "one", "--smpp-window", "100", fmt.Sprintf("--smpp-resend=%v", run.resend))

@@ -296,8 +296,8 @@ func verify(t *testing.T, v verification) {
 	v.site.command(t, "ledger", "check")
 }
 
-// hasten waits as Await does, while the clocks of servers and their simulator run twentyfold: a question that comes a minute
-// after the one before comes in seconds. No step is longer than an exchange with a provider may last, and no load goes on.
+// hasten waits like Await, while the clocks of servers and simulator run twenty times as fast, so that queries a minute apart
+// take seconds. A step is never longer than the maximum time of a request to a provider. The load must have ended.
 func hasten(t testing.TB, servers []*process, what string, so func() bool) {
 	t.Helper()
 	const step, every = 2.0, 100 * time.Millisecond // seconds, and how often

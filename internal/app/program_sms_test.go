@@ -9,7 +9,7 @@ import (
 // smsCredits are more than any load of messages uses.
 const smsCredits = 10_000_000
 
-// centre is the simulator's message centre, asked from outside.
+// centre queries the simulator's message centre over its interface.
 type centre struct {
 	Address  string `json:"address"`
 	SystemID string `json:"system_id"`

@@ -27,8 +27,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// The tests of this file's helpers treat Makola as its users do: a program that is built, started,
-// asked over HTTP and killed.
+// Tests with the helpers of this file use Makola as its users do: they build, start and kill the program, and send HTTP
+// requests.
 
 // patience bounds every wait of these tests. It is reached only when something is broken: a slow
 // machine must not make a right program look wrong.
@@ -391,7 +391,7 @@ func scrape(t testing.TB, p *process) (text string) {
 	return text
 }
 
-// metric gives the sum of a metric's series, 0 when it has none.
+// metric returns the sum of a metric's series, 0 when it has none.
 func metric(t testing.TB, p *process, name string) float64 {
 	t.Helper()
 	sum := 0.0

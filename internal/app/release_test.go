@@ -63,7 +63,7 @@ var ofTheLoad = []string{"payment needs attention", "circuit breaker changed sta
 // ofItsStop is the log line of the previous release when it stops while receipts are on their way.
 const ofItsStop = `"a receipt could not be stored","bind":"simulator","error":"context canceled"`
 
-// complaints gives the warnings and errors of a log, but for those of the load.
+// complaints returns the warnings and errors of a log, but for those of the load.
 func complaints(t *testing.T, p *process, but ...string) (lines []string) {
 	t.Helper()
 	log := p.log.String()

@@ -65,7 +65,7 @@ type reader struct {
 	at    int
 }
 
-// peek gives the next line that says something, without space around it.
+// peek returns the next line that says something, without space around it.
 func (r *reader) peek() (string, bool) {
 	for ; r.at < len(r.lines); r.at++ {
 		if line := strings.TrimSpace(r.lines[r.at]); line != "" && !strings.HasPrefix(line, "#") {
@@ -161,7 +161,7 @@ func (s *scenario) parse(r *reader, line string) error {
 	return nil
 }
 
-// simple gives the steps of one line.
+// simple returns the steps of one line.
 func simple(word, rest string) (func(*actor), error) {
 	fields := strings.Fields(rest)
 	switch {
@@ -284,7 +284,7 @@ func (a *actor) fillAll(texts []string) []string {
 	return all
 }
 
-// match holds a value to what is expected at a place.
+// match compares a value with the expected value at a place.
 func (a *actor) match(where string, want, got any) error {
 	switch w := want.(type) {
 	case string:
@@ -381,8 +381,8 @@ func (a *actor) control(method, path, body string) json.RawMessage {
 	return envelope.Data
 }
 
-// provider holds the providers' own books to one entry of a kind and status under a reference; the status
-// "nothing" is no entry at all.
+// provider checks that the providers' books have one entry of a kind and status under a reference. The status "nothing" means
+// no entry.
 func (a *actor) provider(reference, kind, status string) {
 	a.t.Helper()
 	a.stage.settle(a.t)

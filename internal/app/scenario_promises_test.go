@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// promiseRow is a row of a table in docs/interface.md: a promise's name, and what it says.
+// promiseRow matches a row of a table in docs/interface.md: the name and the text of a promise.
 var promiseRow = regexp.MustCompile("^\\| `([a-z-]+)/([a-z0-9-]+)` \\| (.+) \\|$")
 
 // promises reads what the interface promises, by name. A name begins with the section that it stands in.

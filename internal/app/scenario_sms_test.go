@@ -35,7 +35,7 @@ import (
 //	silent 0240000001                   a handset that got nothing since the scenario began
 //	code 0240000001                     the digits of the newest text on a handset: $code, with a space in it: $spaced
 
-// usualCredits is what a scenario's tenant has without credits=.
+// usualCredits is the number of credits of a scenario's tenant without credits=.
 const usualCredits = 100
 
 // serveSMPP lets a simulator speak SMPP until it is closed.
@@ -57,7 +57,7 @@ func connected(t testing.TB, a *App) {
 	}
 }
 
-// smsStep gives the steps of one line that are about messages, nil for any other.
+// smsStep returns the steps of one line that are about messages, nil for any other.
 func smsStep(word, rest string) (func(*actor), error) {
 	fields := strings.Fields(rest)
 	switch {
@@ -174,7 +174,7 @@ func (a *actor) newest(number string) []byte {
 	return text
 }
 
-// textsAddUp holds the campaigns against the ledger and themselves.
+// textsAddUp compares the campaigns with the ledger and checks their totals.
 func (a *actor) textsAddUp() {
 	a.t.Helper()
 	if report, err := a.stage.app.messaging.Check(context.Background()); err != nil || !report.OK() {

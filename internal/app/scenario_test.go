@@ -38,11 +38,10 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// The scenarios are the interface as its users see it: a request, the answer that is expected, what the
-// webhook says, what the wallet holds. They are files, testdata/scenarios/*.txt, whose language is in
-// scenario_language_test.go. Each runs with a tenant of its own on a whole Makola with its simulator, on
-// both engines; each request and answer is held against the OpenAPI document, and the books against each
-// other when it is over.
+// The scenarios describe the interface: requests, expected answers, webhooks and wallet balances. They are in
+// testdata/scenarios/*.txt, and their language is in scenario_language_test.go. Each scenario runs with its own tenant on a
+// full server with its simulator, on both engines. Each request and answer is checked against the OpenAPI document. At the end
+// the books are compared with each other.
 
 // scenarioNow is when every scenario begins: in the middle of a day, an hour and a minute.
 var scenarioNow = time.Date(2026, 3, 10, 12, 30, 30, 0, time.UTC)
@@ -169,7 +168,7 @@ func (s *stage) advance(t *testing.T, d time.Duration) {
 	s.settle(t)
 }
 
-// play makes the tenant, takes every step and holds the books against each other.
+// play makes the tenant, runs every step and compares the books with each other.
 func (s *stage) play(t *testing.T, sc scenario) {
 	s.played++
 	a := &actor{stage: s, t: t, vars: map[string]string{}, keys: map[string]string{}}
@@ -195,7 +194,7 @@ func (s *stage) play(t *testing.T, sc scenario) {
 	a.leave()
 }
 
-// actor is the tenant of one scenario and what was learned on the way.
+// actor is the tenant of one scenario, with the values that its steps have stored.
 type actor struct {
 	stage  *stage
 	t      *testing.T
@@ -287,7 +286,7 @@ func (a *actor) fund(text string) {
 	}
 }
 
-// set is what an operator does to the tenant with the command line.
+// set changes the tenant as an operator does with the command line.
 func (a *actor) set(settings map[string]string) {
 	a.t.Helper()
 	app := a.stage.app
@@ -427,7 +426,7 @@ func (a *actor) ask(method, path, body string, header []string) {
 	}
 }
 
-// explained says whether the page about testing knows the code of the last answer.
+// explained reports whether the page about testing knows the code of the last answer.
 func (a *actor) explained() {
 	a.t.Helper()
 	var refusal apitest.Refusal
@@ -438,7 +437,7 @@ func (a *actor) explained() {
 	}
 }
 
-// answered holds the last answer to what is expected of it.
+// answered compares the last answer with the expected answer.
 func (a *actor) answered(status int, header []string, body string) {
 	a.t.Helper()
 	if a.last.Code != status {
@@ -454,7 +453,7 @@ func (a *actor) answered(status int, header []string, body string) {
 	}
 }
 
-// same holds JSON to what is expected of it.
+// same compares JSON with the expected JSON.
 func (a *actor) same(want string, got []byte) {
 	a.t.Helper()
 	w, err := decodeJSON([]byte(want))
@@ -497,7 +496,7 @@ func (a *actor) webhook(want string) {
 	a.same(want, got.body)
 }
 
-// leave lets everything come to its end, and holds the books against each other.
+// leave waits until everything is final, and compares the books with each other.
 func (a *actor) leave() {
 	a.t.Helper()
 	s, ctx := a.stage, context.Background()

@@ -69,7 +69,7 @@ func TestPublicPages_answerHead(t *testing.T) {
 	b.want(http.StatusOK, "/docs/search?q=verify+signature", "/docs/webhooks#verify-the-signature")
 }
 
-// A node whose storage is low stays ready and says so: a proxy that takes it out would stop the money, too.
+// A node with little storage stays ready and reports it. If a proxy removed the node, payments would stop, too.
 func TestReady_withLowStorage(t *testing.T) {
 	t.Parallel()
 	for reserve, want := range map[int64]string{
@@ -189,8 +189,8 @@ func TestStop_notDelayedByAScrape(t *testing.T) {
 	close(figure.let)
 }
 
-// A start that fails ends what it has started within the time for draining: a job of an earlier run may be with a
-// receiver that does not answer.
+// A failed start stops its started parts within the time for draining, because a job of an earlier run may wait for a receiver
+// that does not answer.
 func TestStart_failureEndsInTime(t *testing.T) {
 	a := &App{cfg: config.Server{DrainFor: time.Hour}, draining: make(chan struct{})}
 	interrupted, end := context.WithCancel(t.Context())
@@ -303,7 +303,7 @@ func TestBoundedLog_countsOmitted(t *testing.T) {
 	}
 }
 
-// read gives the value of a metric's series, which has these values of labels.
+// read returns the value of a metric's series, which has these values of labels.
 func (m *meters) read(t *testing.T, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := m.registry.Gather()
@@ -325,7 +325,7 @@ func (m *meters) read(t *testing.T, name string, labels ...string) float64 {
 	return 0
 }
 
-// A node says how many requests it answers now, and how its deliveries went.
+// A node has metrics of its open requests and of its deliveries.
 func TestMetrics_ofANode(t *testing.T) {
 	t.Parallel()
 	a, err := Start(t.Context(), config.Server{Environment: "development", Listen: "127.0.0.1:0", Ephemeral: true, DrainFor: time.Minute}, Options{})

@@ -19,7 +19,7 @@ type pair struct {
 const (
 	// tableFrom is how many operations a run must have to be held to the table of transitions.
 	tableFrom = 5_000
-	// moreRounds is how many rounds a run goes on at most for what the table still lacks.
+	// moreRounds is the maximum number of additional rounds for the missing pairs of the table.
 	moreRounds = 60
 	// breakersRest is time enough for a provider's breaker to try again, however often it has failed.
 	breakersRest = 6 * time.Minute
@@ -67,8 +67,8 @@ func weatherCalled(name string) weather {
 	return weather{provider: sim.FaultKind(name)}
 }
 
-// cover holds a run to the table. What a seed and the speed of a machine make rare is no matter of luck:
-// the run goes on in the weather of each pair that is missing, and fails only when that does not help.
+// cover checks that a run has covered the table. Some pairs are rare for a seed or a fast machine. So the run continues with
+// the faults of each missing pair, and fails only if the pair then still does not occur.
 func (w *world) cover() {
 	if w.asked < tableFrom {
 		w.t.Logf("a run of %d operations is too short for the table of transitions", w.asked)

@@ -25,17 +25,17 @@ import (
 	"github.com/makola/makola/internal/sim/smsc"
 )
 
-// The simulation of messages is the same bad year for texts: customers send campaigns and one-time
-// passwords over real SMPP connections to a message centre that throttles, refuses, cuts the line and
-// reports late, twice or never, while the database loses answers and nodes come and go. With an even seed
-// the installation on SQLite resends what a crash left unknown.
+// The simulation of messages is a year of faults for texts. Customers send campaigns and one-time passwords over SMPP
+// connections to a message centre. The centre throttles, refuses, cuts connections, and sends receipts late, twice or never.
+// The database loses answers, and nodes start and stop. With an even seed the installation on SQLite resends what a crash left
+// unknown.
 
 const (
 	// textsAtOnce is how many requests customers make at the same time in one round.
 	textsAtOnce = 20
 	// textRoundsBetweenRestarts is how often a node leaves in the middle of a delivery.
 	textRoundsBetweenRestarts = 7
-	// moreTextRounds is how many rounds a run goes on at most for what its table still lacks.
+	// moreTextRounds is the maximum number of additional rounds for the missing outcomes of the table.
 	moreTextRounds = 16
 )
 

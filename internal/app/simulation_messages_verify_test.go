@@ -60,7 +60,7 @@ func (m *textRow) outcome() string {
 	return m.status
 }
 
-// textPair is an outcome of a message seen in some weather; no weather stands for any.
+// textPair is an outcome of a message under a fault. An empty fault stands for any fault.
 type textPair struct{ outcome, weather string }
 
 // textTable is every outcome that a run must reach, with the weather in which it must.
@@ -256,8 +256,8 @@ func (s *texting) checkCentre(rows []textRow) {
 // noReceipt is the end of the numbers for which the message centre gives no receipt.
 const noReceipt = "0000003"
 
-// checkReceipts holds that every receipt that the message centre had was sent and acknowledged, and that a message without
-// one was sent where the message centre gives none.
+// checkReceipts checks that the message centre sent every receipt and Makola acknowledged it, and that a message without a
+// receipt went to a number without receipts.
 func (s *texting) checkReceipts(rows []textRow) {
 	c := s.sim.Centre.Totals()
 	if c.Receipts-c.Repeated != c.Confirmed || c.Dropped != 0 {

@@ -290,7 +290,7 @@ func (w *world) settleRoutes() {
 	})
 }
 
-// provider gives one of the providers.
+// provider returns one of the providers.
 func (w *world) provider() string {
 	all := w.sim.Providers()
 	return all[w.random.IntN(len(all))]

@@ -265,11 +265,10 @@ func (w *world) adopted() {
 	})
 }
 
-// nobodysJobs counts the jobs of nodes that are gone. Those that wait for a node that takes their kind are
-// not among them.
+// nobodysJobs counts the jobs of nodes that have ended. It omits jobs that wait for a node with a handler of their kind.
 const nobodysJobs = `SELECT count(*) FROM jobs WHERE owner <> 'dead' AND substr(owner, 1, 1) <> '?' AND owner NOT IN (SELECT value FROM texts($1))`
 
-// node gives one of the nodes.
+// node returns one of the nodes.
 func (w *world) node() *App { return w.nodes[w.random.IntN(len(w.nodes))] }
 
 // round is one stretch of weather: customers ask all at once, operators act, time passes.

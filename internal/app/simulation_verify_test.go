@@ -50,7 +50,7 @@ func (w *world) rows() []row {
 	return all
 }
 
-// references finds what customers asked for by the reference under which they did.
+// references returns the requests of customers by their references.
 func references(rows []row) map[string]*row {
 	byReference := map[string]*row{}
 	for i := range rows {

@@ -112,8 +112,8 @@ var (
 		pawapay.Name: pawapay.StatusAnswers(), moolre.Name: moolre.StatusAnswers()}
 )
 
-// faultsOf gives what makes a weather. One in which providers contradict themselves is drawn for each
-// provider, in its own words.
+// faultsOf returns the faults of a kind. If the kind makes providers contradict themselves, each provider has a fault with one
+// of its own answers.
 func (w *world) faultsOf(kind sim.FaultKind) (list []sim.Fault) {
 	switch kind {
 	case "":

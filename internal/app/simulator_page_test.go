@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/openapi"
 )
 
-// A reader of the page can make the simulator misbehave in every way that it knows.
+// The page offers every fault of the simulator.
 func TestSimulatorPage_explainsEveryFault(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../guides/pages/testing.md")

@@ -203,12 +203,12 @@ func urlOf(s *cluster, name string) string {
 	return fmt.Sprintf("postgres://makola@127.0.0.1:%d/%s?sslmode=disable", s.port, name)
 }
 
-// url names both servers, as a URL that survives a failover does: connections go to whichever takes writes.
+// url names both servers, as a URL for failovers does: connections go to the server that accepts writes.
 func (c *couple) url() string {
 	return fmt.Sprintf("postgres://makola@127.0.0.1:%d,127.0.0.1:%d/makola?sslmode=disable&target_session_attrs=read-write", c.primary.port, c.standby.port)
 }
 
-// ask gives the first value of a query as text, and nothing where there is no answer.
+// ask returns the first value of a query as text, and nothing where there is no answer.
 func (c *couple) ask(s *cluster, name, query string) (text string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -99,7 +99,7 @@ func TestTurnConn_turnEnds(t *testing.T) {
 	}
 }
 
-// A connection that is known takes no turn, and any number of its requests are worked for at once.
+// An authenticated connection takes no turn, and all its requests run at once.
 func TestTurnConn_known(t *testing.T) {
 	t.Parallel()
 	turns := oneTurn()
