@@ -32,10 +32,10 @@ type Upload struct {
 	Once      idempotency.Caller // with the Idempotency-Key of a program's request
 }
 
-// ReadFile creates a draft from a file: CSV or XLSX with the columns of Form. An unreadable file leaves no rows. The
-// same file under the same name returns its existing draft, with replayed set. If the batch was sent already, the
-// result is a Duplicate with that Batch as Data, unless Again has a reason to pay it again. A draft of an API key is a
-// Duplicate for people and for other keys, and the other way round: they cannot send it.
+// ReadFile creates a draft from a file: CSV or XLSX with the columns of Form. An unreadable file leaves no rows. The same file
+// under the same name returns its existing draft, with replayed set. If the batch was sent already, the result is a Duplicate
+// with that Batch as Data, unless Again has a reason to pay it again. A draft of an API key is a Duplicate for people and for
+// other keys, because they cannot send it. A draft of a person is a Duplicate for keys.
 func (s *Batches) ReadFile(ctx context.Context, u Upload, from io.Reader, o sheet.Options) (b Batch, replayed bool, err error) {
 	leave, err := s.uploads.enter(u.Tenant)
 	if err != nil {

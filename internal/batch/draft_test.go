@@ -340,7 +340,8 @@ func TestRequest_pricesAgain(t *testing.T) {
 	})
 }
 
-// A row whose amount no provider of its channel takes is a fault of the draft, and becomes ready once its amount is mended.
+// If no provider of a row's channel accepts the amount, the row has an error in the draft. It is ready after its amount is
+// corrected.
 func TestDraft_providersLimits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

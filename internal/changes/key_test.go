@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// key has somebody ask for a key of the account.
+// key requests a key of the account in the name of a person.
 func (f *fixture) key(by By, scopes ...access.Scope) (Request, error) {
 	return f.CreateKey(f.t.Context(), by, newID(), f.tenant.ID, KeyOrder{Scopes: scopes}, "for the shop")
 }

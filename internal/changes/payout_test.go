@@ -218,7 +218,8 @@ func TestHeldPayout_endReleasesTheHold(t *testing.T) {
 	})
 }
 
-// A clock that is set forward ends no payout that waits for its approval. It expires when nobody approved it within a day after.
+// If the clock is set forward, a payout that awaits approval does not expire at once. It expires if it is not approved within
+// the next day.
 func TestExpire_clockSetForward(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		request, err := f.heldPayout(f.keyOf("", f.owner.Visitor.Person.ID))

@@ -91,7 +91,7 @@ func TestTenantCreate_needsTwoPeople(t *testing.T) {
 	})
 }
 
-// What gives more waits for a second person; what only takes away is done at once.
+// What returns more waits for a second person; what only takes away is done at once.
 func TestTenantSet_restrictionIsImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
 		request, err := f.set(f.requester, "transfer_limit", "20000.00", "collections", "on")

@@ -102,7 +102,7 @@ func (f *fixture) add(list ...payment) {
 	})
 }
 
-// set gives a payment another status and rail.
+// set returns a payment another status and rail.
 func (f *fixture) set(i int, status book.Status, rail string) {
 	f.t.Helper()
 	p := &f.rows[i]

@@ -58,7 +58,7 @@ func (m *model) append(t testing.TB, d *db.DB, entries []entry) {
 	m.entries = append(m.entries, placed...)
 }
 
-// change gives entries a new status in one transaction.
+// change returns entries a new status in one transaction.
 func (m *model) change(t testing.TB, d *db.DB, shard int, changes map[int]string) {
 	t.Helper()
 	err := d.Write(t.Context(), func(tx *db.Tx) error {

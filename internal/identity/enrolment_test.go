@@ -181,7 +181,7 @@ func TestTokens_waitAfterAFirstFactor(t *testing.T) {
 	})
 }
 
-// steppedUp gives a session a code that was entered now and a request that was made now.
+// steppedUp returns a session a code that was entered now and a request that was made now.
 func (f *fixture) steppedUp(v Visitor) Visitor {
 	f.t.Helper()
 	f.exec(`UPDATE sessions SET factor_at = $2, used_at = $2 WHERE hash = $1`, v.hash, f.clock.Now())

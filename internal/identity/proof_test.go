@@ -222,7 +222,7 @@ func TestDevice_isOfOnePerson(t *testing.T) {
 	})
 }
 
-// known gives the person of the fixture a password.
+// known returns the person of the fixture a password.
 func (f *fixture) known() {
 	f.t.Helper()
 	by := NewInvitation()
@@ -260,7 +260,7 @@ func (f *fixture) visit(token string) Visitor {
 // spaced returns a code as an app shows it and a person copies it, with a no-break space and white space around it.
 func spaced(code string) string { return "\u00a0" + code[:3] + "\u00a0" + code[3:] + " \t" }
 
-// enrol gives the visitor a factor and returns its key.
+// enrol returns the visitor a factor and returns its key.
 func (f *fixture) enrol(v Visitor) (key []byte, recovery []string) {
 	f.t.Helper()
 	if err := f.BeginFactor(f.t.Context(), v, "", home); err != nil {

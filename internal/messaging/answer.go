@@ -22,7 +22,7 @@ type Answer struct {
 	Text   string
 }
 
-// Answer charges and sends an answer. A number that opted out gets it, too, because it confirms that.
+// Answer charges and sends an answer. A number that opted out gets it, too, because it confirms the opt-out.
 //
 // Errors: Forbidden (the account is blocked), Invalid, InsufficientCredits, Unavailable (no SMS rail, a recovery).
 func (m *Messaging) Answer(ctx context.Context, a Answer) error {

@@ -57,7 +57,7 @@ func (h *hookServer) got() ([]string, []http.Header) {
 
 var hookKey = []byte("a key of thirty-two made-up bytes")
 
-// hooked gives a node a hook.
+// hooked returns a node a hook.
 func (f *fixture) hooked(url, form string, development bool) *fixture {
 	f.t.Helper()
 	path := filepath.Join(f.t.TempDir(), "hook")

@@ -116,7 +116,7 @@ func exim(t *testing.T) (s config.SMTP, mails string) {
 		filepath.Join(folder, "spool", "mails")
 }
 
-// owner gives the folder of the spool to the user that exim runs as.
+// owner returns the folder of the spool to the user that exim runs as.
 func owner(t *testing.T, folder string) *user.User {
 	t.Helper()
 	account, err := user.Current()

@@ -253,7 +253,7 @@ func idsOf(payments map[string]*ours) []string {
 	return ids
 }
 
-// take records a match at its payment, and at the attempts that have it.
+// take records a match in its payment and in the attempts of that payment.
 func (w *set) take(one match) {
 	note := func(o *ours) {
 		if one.leg == LegReversal {

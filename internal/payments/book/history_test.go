@@ -56,7 +56,7 @@ func (s *fakeList) append(t testing.TB, d *db.DB, rows []Payment) {
 	s.rows = append(s.rows, placed...)
 }
 
-// settle gives rows a final status, as settlement does.
+// settle returns rows a final status, as settlement does.
 func (s *fakeList) settle(t testing.TB, d *db.DB, shard int, settled map[int]Status) {
 	t.Helper()
 	err := d.Write(t.Context(), func(tx *db.Tx) error {

@@ -63,7 +63,7 @@ func (r recorded) check(t *testing.T) {
 	}
 }
 
-// read gives the sample to the function that reads this call's answers.
+// read returns the sample to the function that reads this call's answers.
 func (r recorded) read(a provider.Answer) (o provider.Outcome, held string) {
 	switch r.Call {
 	case "submit":

@@ -85,7 +85,7 @@ func (r recorded) checkEvent(t *testing.T) {
 	}
 }
 
-// read gives the sample to the function that reads this call's answers.
+// read returns the sample to the function that reads this call's answers.
 func (r recorded) read(a provider.Answer) (o provider.Outcome, code string, known bool) {
 	switch r.Call {
 	case "recipient":

@@ -58,7 +58,7 @@ type Field struct {
 // Load reads the document and refuses one that is not valid OpenAPI.
 func Load() (*Document, error) { return LoadText(openapi.Document) }
 
-// LoadText is Load for the document as a server gives it.
+// LoadText is Load for the document that a server returned.
 func LoadText(text []byte) (*Document, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {

@@ -106,7 +106,7 @@ func cycle(graph map[string]map[string]bool) (largest []string) {
 
 var fileName = regexp.MustCompile(`[a-z0-9_*]+\.go`)
 
-// upward gives the uses that go up in the prose, which lists files from the top down, those of one line side by side.
+// upward returns the uses that go up in the prose, which lists files from the top down, those of one line side by side.
 func upward(graph map[string]map[string]bool, prose string) (wrong []string) {
 	line := map[string]int{}
 	for i, text := range strings.Split(prose, "\n") {

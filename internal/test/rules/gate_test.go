@@ -144,8 +144,8 @@ func TestGate_enginesOfApp(t *testing.T) {
 	}
 }
 
-// reaching gives the tests, with their folders, that call a function of a package, or what calls it. A call is known by its name:
-// of a function of the same package, or of a method.
+// reaching returns the tests, with their folders, that call a function of a package directly or indirectly. It recognises calls
+// by name: of a function of the same package, or of a method.
 func reaching(t *testing.T, called string) map[string]bool {
 	t.Helper()
 	callers, reached, tests, queue := map[string][]string{}, map[string]bool{}, map[string]bool{}, []string{}
@@ -267,7 +267,7 @@ func TestQuick_leavesOutTests(t *testing.T) {
 	}
 }
 
-// testsOf gives the names of a file's tests.
+// testsOf returns the names of a file's tests.
 func testsOf(file *ast.File) (names []string) {
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {

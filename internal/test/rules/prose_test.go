@@ -137,7 +137,7 @@ func TestComment_isAboveItsDeclaration(t *testing.T) {
 // noSubject opens a sentence with a relative clause where its subject should be.
 var noSubject = regexp.MustCompile(`(?:^|[.:]\s+)((?:What|Who|Whoever|Whatever) [^.:]*)`)
 
-// withoutSubject gives the sentences of comments that open so.
+// withoutSubject returns the sentences of comments that open so.
 func withoutSubject(files []source) (wrong []string) {
 	for _, s := range files {
 		for _, group := range s.file.Comments {

@@ -12,7 +12,7 @@ import (
 	"github.com/a-h/templ/parser/v2"
 )
 
-// templates gives the sources of the pages by their paths.
+// templates returns the sources of the pages by their paths.
 func templates(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}

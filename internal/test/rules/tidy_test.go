@@ -326,7 +326,7 @@ func ofPackage(s source, selector *ast.SelectorExpr) bool {
 	})
 }
 
-// takingTransactions gives the names of methods of the domains that take a *db.Tx wherever they are declared.
+// takingTransactions returns the names of methods of the domains that take a *db.Tx wherever they are declared.
 func takingTransactions(all []source) map[string]bool {
 	found := map[string]bool{}
 	for _, s := range all {
