@@ -120,7 +120,7 @@ func Settings() []Setting {
 		{Name: "payouts", Label: "Payouts", Options: onOff, get: func(t tenant.Tenant) string { return word(!t.PayoutsStopped) }, set: stopped, restricts: func(_, after string) bool { return after == "off" }},
 		limit("transfer_limit", "Maximum payout to a wallet", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitWallet }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitWallet }),
 		limit("bank_transfer_limit", "Maximum payout to a bank account", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitBank }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitBank }),
-		{Name: "fee_bearer", Label: "Who bears the charges of collections", Options: []string{"merchant", "customer"}, Own: true, get: func(t tenant.Tenant) string { return string(t.FeeBearer) },
+		{Name: "fee_bearer", Label: "Who pays the charges of collections", Options: []string{"merchant", "customer"}, Own: true, get: func(t tenant.Tenant) string { return string(t.FeeBearer) },
 			set: func(c *tenant.Change, text string) error { v := tenant.FeeBearer(text); c.FeeBearer = &v; return nil }},
 		{Name: "listed", Label: "Requests accepted only from listed addresses", Options: []string{"payouts", "spending"}, Own: true, get: func(t tenant.Tenant) string { return string(t.Listed) },
 			set: func(c *tenant.Change, text string) error { v := tenant.Listed(text); c.Listed = &v; return nil }, restricts: func(_, after string) bool { return after == "spending" }},

@@ -69,9 +69,9 @@ func (ps *Pages) resolutionForms() []approvals.Form {
 			approvals.Choices{changes.FieldException: some[changes.FieldException], "source": ps.writtenSources}),
 		ps.Approvals.Form(changes.KindPair, "/exceptions/match", "Request the match", "Matches the line of the statement with one of our payments. No money moves.", one),
 		ps.Approvals.Form(changes.KindPairAll, "/exceptions/match-all", "Request the matches", "Matches the lines of several exceptions with our payments. No money moves.", nil),
-		ps.Approvals.Form(changes.KindEndByLine, "/exceptions/end", "Request the end",
+		ps.Approvals.Form(changes.KindEndByLine, "/exceptions/end", "Request the outcome",
 			"Sets an unknown outcome of a payment from the statement, or corrects an outcome from an earlier statement. An outcome that the provider reported stays.", one),
-		ps.Approvals.Form(changes.KindEndAllByLine, "/exceptions/end-all", "Request the ends",
+		ps.Approvals.Form(changes.KindEndAllByLine, "/exceptions/end-all", "Request the outcomes",
 			"Sets the outcomes of all payments of an account and kind from the statement, up to an amount and at most 500. Outcomes are set within a minute of the approval. A payment that its provider reported, or that has changed since, keeps its exception.",
 			approvals.Choices{"source": ps.sourcesToSettle, "kind": settledKinds}),
 	}
