@@ -8,7 +8,7 @@ const (
 	refunding   = "internal/payments/book/refund_rows.go"
 )
 
-// batchRules: what keeps a row of a file from being paid twice, and its reserve true.
+// batchRules: no row of a file is paid twice, and its reserve is correct.
 func batchRules() []mutant {
 	return []mutant{
 		{"batch-reference", "the same file has the same references before and after a restore", "internal/batch/draft.go",
@@ -56,7 +56,7 @@ func batchRules() []mutant {
 	}
 }
 
-// refundRules: what keeps a collection from being given back twice.
+// refundRules: no collection is refunded twice.
 func refundRules() []mutant {
 	return []mutant{
 		{"refund-one-open", "a collection has one open refund at most", refunding,

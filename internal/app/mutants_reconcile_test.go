@@ -1,6 +1,6 @@
 package app
 
-// reconcileRules: which lines of statements are which payments, and what a person may end.
+// reconcileRules: the matches of statement lines with payments, and the exceptions that a person may end.
 func reconcileRules() []mutant {
 	const decide = "internal/reconcile/decide.go"
 	return []mutant{

@@ -3,7 +3,7 @@ package app
 // recoverySearch is the file in which a recovery decides which payments may be debited and sent.
 const recoverySearch = "internal/payments/recovery_search.go"
 
-// recoveryRules: what keeps a database that went back in time from paying twice.
+// recoveryRules: a restored database does not pay twice.
 func recoveryRules() []mutant {
 	return []mutant{
 		{"recovery-asks-before-a-debit", "in a recovery every rail is asked before a debit", accepting,

@@ -443,7 +443,7 @@ func productRules() []mutant {
 	}
 }
 
-// gateRules: who may ask for how much, how often, and once.
+// gateRules: limits on amounts and rates of requests, and single use of references.
 func gateRules() []mutant {
 	return []mutant{
 		{"reference-once", "a Reference is used once", "internal/payments/book/acceptance.go",
@@ -557,7 +557,7 @@ func webhookRules() []mutant {
 	}
 }
 
-// creditRules: what messages cost, and when they cost nothing.
+// creditRules: the price of messages, and the cases without a charge.
 func creditRules() []mutant {
 	return []mutant{
 		{"sms-charge", "a campaign costs its price for each recipient", "internal/messaging/delivery/credit_transfers.go",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The limit of the collector follows what lives, which the runtime's own metrics tell.
+// The limit of the garbage collector depends on the live heap, which the runtime's metrics report.
 func TestLiveMemory_reportsTheHeap(t *testing.T) {
 	held := make([]byte, 64<<20)
 	runtime.GC()

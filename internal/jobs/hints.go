@@ -112,7 +112,7 @@ func (r *runner) takeWakes(ctx context.Context, owner string, overflowing bool, 
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("fetch jobs that were heard of: %w", err)
+			return fmt.Errorf("fetch announced jobs: %w", err)
 		}
 		for i := range rows {
 			rows[i].owner, rows[i].RunAt = owner, m.now
