@@ -532,7 +532,7 @@ func TestRequest_rejectedWithdrawnExpired(t *testing.T) {
 	})
 }
 
-// TestRequest_ofANewerServer: this server does not know what a request of the kind holds, so it ends none.
+// TestRequest_ofANewerServer: this server does not know the kind of the request, so it does not end it.
 func TestRequest_ofANewerServer(t *testing.T) {
 	each(t, func(f *fixture) {
 		rule, _ := f.Rule(KindFund)

@@ -169,7 +169,7 @@ func TestResolve_needsTwoPeople(t *testing.T) {
 			if e := f.entries()[0]; e.Action != KindResolve || e.Subject != request.ID || e.Changes()[0] != (audit.Change{What: "status", Before: "pending", After: now}) {
 				t.Fatalf("%+v", e)
 			}
-			// The form again, and another one about what is final.
+			// The same form is sent again, and then another form for the resolved payment.
 			if same, err := f.Resolve(t.Context(), f.requester, id, pay.ID, Statement{Paid: paid}, "statement of 3 March"); err != nil || same.ID != id || same.State != Done {
 				t.Errorf("%+v, %v", same, err)
 			}

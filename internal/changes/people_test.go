@@ -77,7 +77,7 @@ func TestRole_grantsNoMoreThanOwn(t *testing.T) {
 		request, err = f.invite(boss, "y@example.com", identity.Membership{Role: roles.Approver})
 		f.asked(request, err, KindInvite, 0)
 
-		// Nor do they take such a role away, or reset whoever has it: the link would be theirs.
+		// They cannot remove such a role either, or reset its holder, because they would get the link.
 		to := identity.Membership{Role: roles.Support}
 		f.failed(f.SetRole(f.t.Context(), f.requester, newID(), "boss@example.com", to, roles.Owner, "x"))
 		f.failed(f.Reset(f.t.Context(), f.requester, newID(), "boss@example.com", "x"))

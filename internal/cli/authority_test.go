@@ -32,8 +32,8 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// reads are the commands that change nothing of an installation, or that are there for one without a server or without
-// people: whoever gives those owns the machine.
+// reads has the commands that change nothing, or that exist for an installation without a server or without people. Only the
+// owner of the machine can run the latter.
 var reads = map[string]string{
 	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "account": "list show", "people": "list", "approvals": "list show kinds policy",
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "contradicted find list stuck show references", "ledger": "check balance statement funds journal totals",

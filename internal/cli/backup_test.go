@@ -103,7 +103,8 @@ func TestBackup_createdAndRestored(t *testing.T) {
 	})
 }
 
-// A backup of books that do not add up, or of which a byte is not what it was, Do not rely on this backup.
+// Verification rejects a backup of books that do not balance, or a backup with a changed byte, with "Do not rely on this
+// backup."
 func TestDrill_failsForAWrongBackup(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))

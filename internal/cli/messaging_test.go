@@ -313,7 +313,7 @@ func TestAccount_keepsItsIDs(t *testing.T) {
 		w.run(exitUsage, "contacts", "add-group", id, "Customers", "--id", "group-1")
 		w.run(exitUsage, "contacts", "add-group", id, "")
 		w.object("contacts", "add-group", id, "Suppliers")
-		// The ids are what the customer sends with.
+		// The customer sends with these ids.
 		w.run(exitOK, "credits", "sell", id, "10", "--price", "1", "--reason", "x", "--reference", "r1")
 		if _, _, err := w.contacts().AddContacts(t.Context(), idempotency.Caller{Tenant: id}, group, []contacts.NewContact{{Phone: "0241000001"}}); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// behaviours are the letters of what a rail does with one payment. With a capital letter it moves the money.
+// behaviours has the letters for the behaviour of a rail with one payment. With a capital letter the rail moves the money.
 const behaviours = "dbrvLPO"
 
 // behaves scripts a rail. The amount of a payment selects the behaviour; at is the rail's position in the route. d:
@@ -192,8 +192,8 @@ func TestPayout_limitsOfRails(t *testing.T) {
 	})
 }
 
-// A payout was sent over one of four rails. Then the database was restored to an earlier time. The repeated request
-// adopts the payout from the rail that has it. If no rail has it, it is sent once, after each rail's VisibleAfter.
+// A payout was sent over one of four rails. Then the database was restored to an earlier time. The repeated request adopts the
+// payout from the rail that has it. If no rail has it, it is sent once, after each rail's VisibleAfter.
 func TestFailover_acrossARestore(t *testing.T) {
 	names := []string{"mtn", "hubtel", "paystack", "moolre"}
 	for holder, name := range append(names, "nobody") {

@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A shop is what a scripted rail answers to lookups: names and packages.
+// A shop has the answers of a scripted rail to lookups: names and packages.
 type shop struct {
 	offers  []provider.Offer
 	outcome provider.Outcome // of names and offers

@@ -463,7 +463,7 @@ func TestRefund_reversedByProvider(t *testing.T) {
 	}
 }
 
-// receivable returns what the fixture's tenant owes.
+// receivable returns the debt of the fixture's tenant.
 func (n *node) receivable() money.Pesewas { return n.account(ledger.Receivable(n.fixture.tenant.ID)) }
 
 // TestRefund_foundPaid: a refund that failed and was then found paid counts in the total of later refunds.

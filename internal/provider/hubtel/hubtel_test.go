@@ -225,8 +225,8 @@ func TestStatus_otherAmountIsAMismatch(t *testing.T) {
 	}
 }
 
-// TestStatus_paidDespiteRefusal: Hubtel may refuse a request although it has carried it out. A status query then
-// returns the truth, at each of its hosts.
+// TestStatus_paidDespiteRefusal: Hubtel may refuse a request although it has carried it out. A status query then returns the
+// true state, at each of its hosts.
 func TestStatus_paidDespiteRefusal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	wallet, callback, clear := b.Wallet("000"), "http://127.0.0.1:1/", 0
@@ -452,7 +452,7 @@ func TestBankAccount_keepsLettersAndZeros(t *testing.T) {
 	}
 }
 
-// accounts returns what the simulator's accounts hold for us.
+// accounts returns our balances in the simulator.
 func accounts(s *sim.Sim) []provider.Held {
 	in, out := s.Accounts(simhubtel.Name)
 	return []provider.Held{{Account: provider.AccountCollection, Amount: in}, {Account: provider.AccountDisbursement, Amount: out}}

@@ -123,8 +123,8 @@ func TestMTN_conformsToEveryRole(t *testing.T) {
 	}
 }
 
-// TestStatus_paidDespiteRefusal: MTN may refuse a request although it has carried it out. A status query then returns
-// the truth. A refusal is clear only with a documented code in MTN's own envelope.
+// TestStatus_paidDespiteRefusal: MTN may refuse a request although it has carried it out. A status query then returns the true
+// state. A refusal is clear only with a documented code in MTN's own envelope.
 func TestStatus_paidDespiteRefusal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	clear := 0
@@ -185,7 +185,7 @@ func (b *bench) collect(reference string) provider.Outcome {
 	})
 }
 
-// accounts returns what the simulator's accounts hold for us.
+// accounts returns our balances in the simulator.
 func accounts(s *sim.Sim) []provider.Held {
 	in, out := s.Accounts(simmtn.Name)
 	return []provider.Held{{Account: provider.AccountCollection, Amount: in}, {Account: provider.AccountDisbursement, Amount: out}}

@@ -156,7 +156,7 @@ func TestNote_allowedCharacters(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: an answer of MTN that is broken in any way is never read as more than it says.
+// FuzzAnswers: a damaged answer of MTN is never read as a final status that it does not contain.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{``, `{}`, `null`, `"x"`, `{"status":"SUCCESSFUL"}`, `{"code":"RESOURCE_ALREADY_EXIST"}`, `{"status":"FAILED","reason":{"code":7}}`,
 		`{"amount":"1.00","currency":"GHS","externalId":"x","payer":{"partyId":"233244000000"},"status":"SUCCESSFUL"}`, `{"amount":1e3,"status":"FAILED","reason":[]}`} {

@@ -88,7 +88,8 @@ func TestRepeat_twoAnswers(t *testing.T) {
 	}
 }
 
-// Whatever pawaPay answers about a payout that it has, a query tells the truth. Only a listed code under HTTP 200 is clear.
+// pawaPay may answer an accepted payout with anything, a refusal too. A status query then returns its true state. Only a listed
+// code under HTTP 200 is clear.
 func TestDisburse_refusedAndPaid(t *testing.T) {
 	b := newBench(t, simpawapay.Options{})
 	clear := 0
@@ -134,7 +135,7 @@ func TestDisburseStatus_saysNothing(t *testing.T) {
 	}
 }
 
-// The documented test numbers end as documented. One that never ends stays open, whatever its status is called.
+// The documented test numbers have the documented outcomes. A payment without a final outcome stays open, in every such status.
 func TestNumbers_endAsDocumented(t *testing.T) {
 	b := newBench(t, simpawapay.Options{})
 	type result struct {
@@ -182,7 +183,8 @@ func TestNumbers_endAsDocumented(t *testing.T) {
 	}
 }
 
-// A callback is taken only with pawaPay's signature over its body and its address. One about a payment that is not ours is taken, too.
+// A callback is accepted only with pawaPay's signature over its body and its address. A callback about a payment that is not
+// ours is accepted, too.
 func TestParseCallback_signature(t *testing.T) {
 	b := newBench(t, simpawapay.Options{})
 	reference := uuid.NewString()

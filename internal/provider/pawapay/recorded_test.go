@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/test/providertest"
 )
 
-// recorded is an answer or callback of pawaPay, with where and when that was read, the grade of that source, and what it means.
-// The simulator is held to the same files.
+// recorded is an answer or callback of pawaPay, with its source, the date and the grade of the source, and its meaning. The
+// simulator's tests use the same files.
 type recorded struct {
 	Name, Call, Grade, Source, Date string
 	Status                          int

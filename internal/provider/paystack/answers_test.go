@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Paystack's own samples are in testdata and read by TestSamples_readAsDocumented. These are the variations, and what must
-// stay unknown.
+// TestSamples_readAsDocumented reads Paystack's own samples in testdata. These cases are variations, and answers that must stay
+// unknown.
 
 const (
 	reference = "0b9e1c9e-8f1d-4c7b-9d53-0c4f9a8e7d21"

@@ -161,7 +161,7 @@ func TestDisburse_chargesAddUp(t *testing.T) {
 	}
 }
 
-// Whatever Paystack answers about a transfer that it has, a query tells the truth.
+// Paystack may answer an accepted transfer with anything. A status query then returns its true state.
 func TestDisburse_refusedAndPaid(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	clear := 0

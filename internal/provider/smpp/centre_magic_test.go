@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// TestMagicNumbers_asDocumented checks what the page about testing says of messages to magic numbers.
+// TestMagicNumbers_asDocumented checks the outcomes of messages to magic numbers against the page about testing.
 func TestMagicNumbers_asDocumented(t *testing.T) {
 	delivered, failed := provider.Delivered, provider.DeliveryFailed
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// FuzzReadPDU checks that the reader returns an error for any bad stream and never panics. It never allocates more
-// than the maximum length of a unit. What it reads, it writes back unchanged.
+// FuzzReadPDU checks that the reader returns an error for any bad stream and never panics. It never allocates more than the
+// maximum length of a unit. A unit that was read is written back unchanged.
 func FuzzReadPDU(f *testing.F) {
 	f.Add(pdu{id: submitSM | answerBit, sequence: 7, body: []byte("id\x00")}.appendTo(nil))
 	f.Add(pdu{id: enquireLink, sequence: 1}.appendTo(nil))

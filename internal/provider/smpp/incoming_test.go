@@ -72,7 +72,7 @@ func TestIncoming_allShapes(t *testing.T) {
 	}
 }
 
-// A text is acknowledged after it is stored. One that was refused comes again in another session.
+// A text is acknowledged after it is stored. A refused text arrives again in another session.
 func TestIncoming_acknowledgedAfterStore(t *testing.T) {
 	sc := newCentre(t, nil)
 	got := make(chan provider.Incoming, 9)
@@ -109,7 +109,8 @@ func TestIncoming_acknowledgedAfterStore(t *testing.T) {
 	}
 }
 
-// FuzzParseIncoming holds that no body of a deliver_sm breaks the parser, and that a part is one of its parts.
+// FuzzParseIncoming checks that no body of a deliver_sm breaks the parser, and that the number of a part is within the number
+// of parts.
 func FuzzParseIncoming(f *testing.F) {
 	f.Add(deliverBody("233241234567", "1400", esmUDH, 0, "\x05\x00\x03\x07\x03\x02hello"))
 	f.Add(deliverBody("233241234567", "1400", esmUDH, 8, "\x06\x08\x04\x00\x07\xff\xff"))
