@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// BenchmarkPayout measures what a payout costs in the API, without the payment itself and without the network.
+// BenchmarkPayout measures the cost of a payout in the API, without the payment itself and without the network.
 func BenchmarkPayout(b *testing.B) {
 	h := open(b, nil)
 	h.api.add(Route{Method: http.MethodPost, Path: "bench/payout", Scope: access.Payout, Body: moneyBody, Listed: true, handle: func(c *call) error {

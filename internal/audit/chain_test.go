@@ -267,7 +267,7 @@ func TestKeep_linksAndLogsTheHead(t *testing.T) {
 	})
 }
 
-// A verification after a head finds what was changed since, and not what was changed before. It reads no link before the head.
+// A verification from a head finds later changes, but no changes before the head. It reads no link before the head.
 func TestVerifySince_findsLaterFaults(t *testing.T) {
 	each(t, 4, func(f *fixture) {
 		since := f.verify(Head{}).Head

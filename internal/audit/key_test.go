@@ -77,7 +77,7 @@ func (f *fixture) relink(from int64) {
 	})
 }
 
-// Whoever has only the database cannot hide a change of the log. Verify names the change.
+// A person with only the database cannot hide a change of the log. Verify names the change.
 func TestVerify_findsForgedChain(t *testing.T) {
 	const (
 		seventh = ` WHERE id = (SELECT entry FROM audit_chain WHERE number = 7)`

@@ -349,7 +349,7 @@ func TestRestore_refusesExistingDatabase(t *testing.T) {
 		if err := unlock(); err != nil {
 			t.Fatal(err)
 		}
-		// A log of another database beside the target would be written into the restored database.
+		// The write-ahead log of another database next to the target would be written into the restored database.
 		log := target.Path + "-wal"
 		if err := os.WriteFile(log, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -398,7 +398,7 @@ func TestBackup_migratesMissingTables(t *testing.T) {
 	})
 }
 
-// A backup contains what was committed at one moment, whatever is written meanwhile.
+// A backup contains the commits up to one moment, also while other transactions write.
 func TestBackup_consistentUnderLoad(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		s.write(t, `INSERT INTO shards (asset, id, shard, balance) VALUES ('GHS', 'funding', 0, -1500)`)

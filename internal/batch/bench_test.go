@@ -17,8 +17,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// BenchmarkDraft reads and checks a file of 100,000 rows, freezes it, starts it beside an earlier batch of the same account, and
-// accepts a thousand rows: the times of each are reported.
+// BenchmarkDraft reads and checks a file of 100,000 rows, freezes it, starts it while an earlier batch of the same account
+// runs, and accepts a thousand rows. It reports the time of each step.
 func BenchmarkDraft(b *testing.B) {
 	for _, engine := range dbtest.Engines() {
 		b.Run(engine.String(), func(b *testing.B) {

@@ -70,7 +70,8 @@ func TestDraft_comparesTotals(t *testing.T) {
 	})
 }
 
-// The same file gives the same draft, whoever uploads it and however often at once; once it is sent it is refused.
+// The same file returns the same draft for every person, also if it is uploaded several times at once. After the batch was
+// sent, the file is refused.
 func TestDraft_sameFileOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -213,7 +214,7 @@ func TestStart_rowsPaidMeanwhile(t *testing.T) {
 	})
 }
 
-// A row is mended and dropped while the batch is a draft, and not after. A withdrawn request is a draft.
+// A row can be corrected and dropped only while the batch is a draft. A withdrawn request is a draft again.
 func TestMend_onlyDrafts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")

@@ -92,7 +92,7 @@ func (n *node) diesAt(b Batch, f *db.Faults, at db.Boundary, nth int, fault db.F
 	return hit
 }
 
-// A full disk stops a batch between two rows. Once there is room it goes on, and each row is paid once.
+// A full disk stops a batch between two rows. When there is space again, it continues, and each row is paid once.
 func TestRun_diskFull(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, dbtest.Open(t, db.SQLite))

@@ -154,7 +154,7 @@ func planted(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// Hidden rows, cells with an error and other sheets are counted, and used as the person says.
+// Hidden rows, cells with an error and other sheets are counted, and used or ignored as the person chooses.
 func TestConfirm_hiddenErrorsSheets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")

@@ -228,7 +228,7 @@ func TestNames_bankNeedsName(t *testing.T) {
 	})
 }
 
-// A provider that does not answer is asked again, and the lookup goes on with the row that had no answer.
+// A provider that does not answer is queried again, and the lookup continues with the row without an answer.
 func TestNames_providerSilent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

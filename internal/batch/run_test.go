@@ -72,7 +72,7 @@ func TestBatch_failedAndRefusedRows(t *testing.T) {
 	})
 }
 
-// What stops payouts pauses a batch with its cause. Resumed, it goes on where it was.
+// If payouts are stopped, the batch is paused with the cause. After it is resumed, it continues where it stopped.
 func TestBatch_pausesWithCause(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

@@ -89,7 +89,7 @@ func (f *fixture) exec(sql string, args ...any) {
 	}
 }
 
-// A fault is planted and mended by a statement. $1 is a payment.
+// A fault is inserted and corrected by an SQL statement. $1 is a payment.
 type fault struct{ plant, mend string }
 
 // faults are wrong rows of a payment. The first payments of a fixture are payouts that succeeded.
@@ -105,7 +105,7 @@ var faults = map[string]fault{
 	"a counter":          {`UPDATE payment_counters SET n = n + 1 WHERE level = 0 AND kind = 'payout' AND $1 <> ''`, `UPDATE payment_counters SET n = n - 1 WHERE level = 0 AND kind = 'payout' AND $1 <> ''`},
 }
 
-// TestRecent_findsNewFaults: a wrong row among the newest is found by the next recent check, and counts until it is mended.
+// TestRecent_findsNewFaults: a wrong row among the newest is found by the next recent check, and counts until it is corrected.
 func TestRecent_findsNewFaults(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -179,7 +179,8 @@ func TestCheck_manySets(t *testing.T) {
 	})
 }
 
-// TestFull_findsOldFaults: a wrong row anywhere is found by the next full check, and reported until a full check finds it mended.
+// TestFull_findsOldFaults: a wrong row anywhere is found by the next full check, and reported until a full check finds it
+// corrected.
 func TestFull_findsOldFaults(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -214,7 +215,7 @@ func (f *fixture) finds(name string, of fault) {
 	f.sound(name + " mended")
 }
 
-// TestWork_goesOn: a full check that stopped goes on from its stored position on another node, and payments go on meanwhile.
+// TestWork_goesOn: a full check that stopped continues from its stored position on another node, while payments continue.
 func TestWork_goesOn(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/clock"
 )
 
-// TestCache_clockSetBackExpiresAll: what was loaded before is of unknown age. A
-// revoked key must not work until the machine's clock has caught up.
+// TestCache_clockSetBackExpiresAll: after the clock was set back, the age of loaded entries is unknown. A revoked key must not
+// work until the machine's clock has caught up.
 func TestCache_clockSetBackExpiresAll(t *testing.T) {
 	at := time.Unix(1_000_000, 0)
 	loads := 0

@@ -55,7 +55,7 @@ func TestCache_callersShareALoad(t *testing.T) {
 		<-open
 		return n, nil
 	})
-	// The caller that began the load gives up; the load goes on for the others.
+	// The caller that began the load gives up. The load continues for the other callers.
 	ctx, cancel := context.WithCancel(t.Context())
 	gaveUp := make(chan error)
 	go func() {

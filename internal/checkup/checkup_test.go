@@ -109,7 +109,7 @@ func (f *fixture) want(name, subject string, state State, fact string) {
 	}
 }
 
-// Each check finds what is right and what is wrong, and none moves money.
+// Each check passes for a correct configuration and fails for a wrong one. No check moves money.
 func TestCheckup_findsEachFault(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

@@ -60,8 +60,8 @@ func TestAge_fromTheLastStep(t *testing.T) {
 	}
 }
 
-// TestPassed_withoutTheStepsForward: what the clock was set forward by has not passed. Steps that are undone change nothing.
-// After a step to the right time, however far, a day passes in a day.
+// TestPassed_withoutTheStepsForward: Passed does not count the time by which the clock was set forward. Steps that are undone
+// change nothing. After a correction of any size, a day still passes in a day.
 func TestPassed_withoutTheStepsForward(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -413,7 +413,8 @@ func TestDay_transitExplainsItself(t *testing.T) {
 	})
 }
 
-// What we owe and what we hold are compared at the end of a day, and our own accounts explain the rest.
+// Liabilities to customers and money at banks and providers are compared at the end of a day. Our own accounts explain the
+// difference.
 func TestFunds_surplusIsOurOwn(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -545,7 +546,7 @@ func TestMonth_tiesOrShowsByHowMuch(t *testing.T) {
 	})
 }
 
-// accountIn returns what an account holds now.
+// accountIn returns the current balance of an account.
 func (f *fixture) accountIn(tx *db.Tx, id ledger.AccountID) money.Pesewas {
 	f.t.Helper()
 	n, err := f.ledger.BalanceIn(tx, ledger.Key{Asset: asset, ID: id})

@@ -76,7 +76,7 @@ func TestRing_sealedValueNamesItsKey(t *testing.T) {
 	}
 }
 
-// Until the first rotation, servers from before the ring can run beside those of this program.
+// Until the first rotation, servers without key rings can run together with servers of this release.
 func TestRing_firstKeyIsCompatible(t *testing.T) {
 	s := ringOf(t, 1)
 	block, err := aes.NewCipher(s.Derive("use"))

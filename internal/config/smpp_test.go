@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// smpp returns what the command line makes of flags.
+// smpp returns the configuration of a command line.
 func smpp(t *testing.T, flags ...string) SMPP {
 	t.Helper()
 	var server Server

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A file that its time ends is broken off, so that no program takes what has come for the whole.
+// If the time for a download ends, its connection is broken, so that no program treats the partial file as complete.
 func TestFile_timeoutBreaksTheDownload(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

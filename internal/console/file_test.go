@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// A file has at most 100,000 rows, and says so where there are more.
+// A file has at most 100,000 rows. If there are more, its last line reports this.
 func TestExported_stopsAtTheLimit(t *testing.T) {
 	t.Parallel()
 	columns := []Column[int64]{{Name: "n", Value: sheet.Integer}}

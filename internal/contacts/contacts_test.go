@@ -290,7 +290,7 @@ func TestAdd_refusedBeyondTheQuota(t *testing.T) {
 	})
 }
 
-// answer is what a request was answered.
+// answer is the answer to a request.
 type answer struct {
 	made     any
 	replayed bool

@@ -342,7 +342,8 @@ func TestPass_twoAtOnceCountOnce(t *testing.T) {
 
 const hold = `UPDATE payments SET escalated_at = $2 WHERE id = $1`
 
-// What is on hold is told by kind, with the payments whose outcome is unknown apart. Payments that ended since the last pass are out.
+// The amount on hold is listed by kind, with unknown payments as a separate figure. Payments that ended since the last pass are
+// left out.
 func TestHeld_byKindAndOutcome(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

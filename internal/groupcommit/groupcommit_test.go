@@ -301,7 +301,7 @@ func BenchmarkDo(b *testing.B) {
 	})
 }
 
-// A request whose time ends while its batch runs is told that the outcome is unknown. Its batch continues.
+// If the time of a request ends while its batch runs, the request returns an unknown outcome. Its batch continues.
 func TestGroup_expiredCallerIsUnsure(t *testing.T) {
 	unsure := errors.New("unsure")
 	g := newGate()

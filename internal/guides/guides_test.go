@@ -51,7 +51,7 @@ func TestGuides_everyPageExists(t *testing.T) {
 	}
 }
 
-// What a page links to inside the guides is there, its heading too.
+// Every link between the guides leads to an existing page and heading.
 func TestGuides_linksResolve(t *testing.T) {
 	t.Parallel()
 	g := newGuides()

@@ -52,7 +52,7 @@ foreach (['id', 'timestamp', 'signature'] as $name) { $headers["webhook-$name"] 
 echo verify($headers, stream_get_contents(STDIN), getenv('secret')) ? 'true' : 'false';`},
 }
 
-// The functions that the page on webhooks prints believe what we sign, and nothing else.
+// The functions on the page about webhooks accept our signatures and no others.
 func TestSamples_verifySignatures(t *testing.T) {
 	t.Parallel()
 	text, err := pages.ReadFile("pages/webhooks.md")

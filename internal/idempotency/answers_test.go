@@ -15,7 +15,7 @@ import (
 
 var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-// fixture counts what is really done.
+// fixture counts the requests that are carried out.
 type fixture struct {
 	*Answers
 	t     *testing.T
@@ -29,7 +29,7 @@ func open(t *testing.T, d *db.DB) *fixture {
 	return &fixture{Answers: NewAnswers(d, c), t: t, clock: c}
 }
 
-// answer is what a request is answered.
+// answer is the answer to a request.
 type answer struct {
 	Text     string
 	replayed bool

@@ -95,8 +95,7 @@ func TestPassword_guessableIsRefused(t *testing.T) {
 	})
 }
 
-// Whoever finds an open browser cannot enrol a first factor without the password. Somebody who has just signed in
-// can.
+// A person at an open browser cannot enrol a first factor without the password, except shortly after the sign-in.
 func TestFactor_firstNeedsThePassword(t *testing.T) {
 	each(t, []Membership{{roles.Installation, roles.Owner}}, func(f *fixture) {
 		t := f.t

@@ -334,7 +334,7 @@ func TestAssign_refusals(t *testing.T) {
 	})
 }
 
-// STOP is answered once and keeps campaigns away. START ends that, but not what an operator decided.
+// STOP is answered once and excludes the number from campaigns. START ends this, but not an opt-out by an operator.
 func TestStop_untilStart(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

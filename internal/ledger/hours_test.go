@@ -74,7 +74,7 @@ func (f *hourly) exec(sql string) {
 	}
 }
 
-// period is what is known of a period.
+// period has the expected sums of a period.
 type period struct {
 	Motions         []ledger.Motion
 	Opening, Ending map[ledger.AccountID]int64
@@ -197,7 +197,7 @@ func TestHours_clockSteps(t *testing.T) {
 	})
 }
 
-// A node of the version before takes no hour back. The check finds the transfer that it posts late, and counting again mends the sums.
+// A node of the previous release does not reopen an hour. The check finds its late transfer, and a recount corrects the sums.
 func TestHours_olderNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newHourly(t, d)
@@ -219,7 +219,7 @@ func TestHours_olderNode(t *testing.T) {
 	})
 }
 
-// A check finds sums that are not those of the transfers, and counting again mends them.
+// A check finds sums that differ from the transfers, and a recount corrects them.
 func TestHours_checkFindsWrongSums(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, wrong := range []string{

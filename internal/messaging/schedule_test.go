@@ -84,7 +84,7 @@ func TestPromotional_waitsForItsHours(t *testing.T) {
 	})
 }
 
-// A campaign that is not over when the hours end goes on when they begin again.
+// A campaign that is unfinished when the hours end continues when they begin again.
 func TestPromotional_pausesWhenHoursEnd(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := promoter(t, d)

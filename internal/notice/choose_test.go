@@ -50,7 +50,7 @@ func TestChoose_ownersKeepMoney(t *testing.T) {
 	})
 }
 
-// Who chose a daily message gets one at seven with all facts of the day.
+// A person who chose a daily message gets one at seven with all facts of the day.
 func TestChoose_dailyIsOneMessage(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		hand := clock.NewManual(time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC))

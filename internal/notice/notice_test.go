@@ -59,7 +59,7 @@ func (f *fixture) start() *fixture {
 	return f
 }
 
-// request is what the node knows of change requests.
+// request returns a change request of the fixture.
 func (f *fixture) request(_ context.Context, id string) (Request, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -368,7 +368,7 @@ func (g *month) ties(f *fixture) {
 	}
 }
 
-// resolves ends every open exception, as people do with approvals, and moves what is in suspense on.
+// resolves ends every open exception, as people do with approvals, and moves the money out of suspense.
 func (f *fixture) resolves() {
 	f.t.Helper()
 	act := 0

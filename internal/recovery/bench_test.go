@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// BenchmarkContinuity measures what it costs in normal operation to prove that the database continues. It compares
-// Sure before a submission, and a transaction that reports its row to the watch with one that does not.
+// BenchmarkContinuity measures the cost of the proof, in normal operation, that the database was not restored. It compares Sure
+// before a submission, and a transaction that reports its row to the watch with one that does not.
 func BenchmarkContinuity(b *testing.B) {
 	d := dbtest.Open(b, db.SQLite)
 	n := up(b, d, WatchOptions{Node: "a", Folder: b.TempDir()})

@@ -14,7 +14,7 @@ import (
 
 var morning = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 
-// TestRecovery_closedOpenEnded: a recovery is closed, then open, then ended. What is let through belongs to one
+// TestRecovery_closedOpenEnded: a recovery is closed, then open, then ended. A permission to send a payment is valid for one
 // recovery only.
 func TestRecovery_closedOpenEnded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

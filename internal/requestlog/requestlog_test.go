@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// rig is a log with its clock. Its minutes pass only when the test says so.
+// rig is a log with its clock. Time passes only when the test advances the clock.
 type rig struct {
 	*Log
 	t *testing.T

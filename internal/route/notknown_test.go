@@ -20,8 +20,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestNotKnown_checkedBeforeUse: each status interface is queried for a reference that no payment has. If its answer
-// is not understood, the log says what to set.
+// TestNotKnown_checkedBeforeUse: each status interface is queried for a reference that no payment has. If its answer is not
+// recognised, the log names the setting.
 func TestNotKnown_checkedBeforeUse(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		answer := `{"message":"Not found","responseCode":"3000","data":null}`

@@ -51,7 +51,7 @@ func makeOne(t *testing.T) Made {
 	return made
 }
 
-// look opens what was made, beside no server.
+// look opens the data of the sample while no server runs.
 func look(t *testing.T, made Made) *operator {
 	t.Helper()
 	o, err := openOperator(t.Context(), config.Storage{Data: made.Folder}, config.Secret{}, clock.NewManual(made.To))
@@ -112,7 +112,7 @@ func (o *operator) stated(t *testing.T) {
 	}
 }
 
-// The same seed and days make the same history: plausible, in balance, and with what an operator has to look at.
+// The same seed and days make the same history. It is plausible, its books balance, and it has cases that need an operator.
 func TestSample_sameSeedSameHistory(t *testing.T) {
 	t.Parallel()
 	made := makeOne(t)

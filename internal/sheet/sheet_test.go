@@ -224,7 +224,7 @@ func TestTable_storedValues(t *testing.T) {
 	}
 }
 
-// The report counts what a person may not have seen: hidden rows, other sheets, and cells with errors.
+// The report counts parts of a file that a person may have missed: hidden rows, other sheets, and cells with errors.
 func TestTable_report(t *testing.T) {
 	t.Parallel()
 	book := excelize.NewFile()
@@ -258,7 +258,7 @@ func TestTable_report(t *testing.T) {
 	}
 }
 
-// A file that is not a table is refused. The error names its format and says what to do.
+// A file that is not a table is refused. The error names its format and the fix.
 func TestOpen_refusals(t *testing.T) {
 	t.Parallel()
 	cut := parts(heading + `<row><c><v>241000001</v></c></row>`)

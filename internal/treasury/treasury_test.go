@@ -53,7 +53,7 @@ func open(t *testing.T, d *db.DB) *fixture {
 	return f
 }
 
-// holds is what an account has, in pesewas.
+// holds returns the balance of an account in pesewas.
 func (f *fixture) holds(id ledger.AccountID) money.Pesewas {
 	f.t.Helper()
 	n, err := f.ledger.Balance(f.t.Context(), ledger.Key{Asset: f.tenant.Money(), ID: id})
@@ -184,7 +184,7 @@ func TestFloat_addedIsSubtracted(t *testing.T) {
 	})
 }
 
-// A movement whose answer to COMMIT is lost happened once, with what the caller wrote beside it.
+// If the answer to COMMIT is lost, the movement is made once, together with the caller's own writes.
 func TestMove_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		f := open(t, d)

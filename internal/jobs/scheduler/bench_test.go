@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkScheduler measures what the queue costs a polling job from one Later to the next, without a database.
+// BenchmarkScheduler measures the cost of the queue for a polling job between two calls of Later, without a database.
 func BenchmarkScheduler(b *testing.B) {
 	for _, held := range []int{100, 100_000} {
 		b.Run(fmt.Sprint(held, " held"), func(b *testing.B) {

@@ -22,8 +22,7 @@ type plainJob struct {
 
 func (j *plainJob) subject() string { return "of " + j.line }
 
-// model is the simplest possible scheduler. For each decision it looks at all jobs, and it says which decisions are
-// right.
+// model is the simplest possible scheduler. For each decision it examines all jobs, and it returns the correct decisions.
 type model struct {
 	jobs    map[string]*plainJob
 	ghosts  map[string]*plainJob // runs of lost epochs

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Within a minute the report tells receipts whose ids are written in another base from receipts of another program.
+// Within a minute the report distinguishes receipts with ids in another number base from receipts of another program.
 func TestUnmatchedReceipts_inAnotherBase(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
