@@ -114,7 +114,7 @@ func (ps *Pages) parts(v *console.Visit, d compose.Draft, p compose.Price, wrong
 		parts = append(parts, page.Note(page.Open, "Check this point", page.Count(int64(p.Lacking))+" recipients get no text, because they have no value for a field. To include them, write a text for missing values, such as {first_name|friend}."))
 	}
 	if strange := unusual(d.Message); strange != "" {
-		parts = append(parts, page.Note(page.Open, "Check this point", "These characters raise the price: "+strange+". With them a segment has 70 characters instead of 160."))
+		parts = append(parts, page.Note(page.Open, "Check this point", "The text has characters that make its segments shorter: "+strange+". A segment then has 70 characters instead of 160."))
 	}
 	return parts
 }
