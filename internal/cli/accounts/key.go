@@ -106,7 +106,7 @@ type keyCreate struct {
 	Member  string         `name:"member" placeholder:"EMAIL" help:"Member of the account who uses the key, by e-mail address or id. They cannot approve payouts of this key."`
 	Label   string         `name:"label" placeholder:"TEXT" help:"Free text to distinguish keys. It does not name a person."`
 	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Scope of the key: all, read, collect, payout, batches, airtime, sms, otp, contacts or webhooks. Repeat the flag for several. Default: all."`
-	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key is valid, such as 720h. Without it forever."`
+	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"Validity of the key, such as 720h. Default: no end."`
 	Daily   frame.Amount   `name:"daily" placeholder:"GHS" help:"Daily spending limit of the key, including charges; 0 is no limit."`
 	Reason  string         `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
