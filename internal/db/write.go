@@ -264,7 +264,7 @@ func (d *DB) session(ctx context.Context, m engine.Mode, p engine.Purpose) (s en
 // attempt runs fn once. after has the AfterCommit functions, also if the outcome is ambiguous.
 func (d *DB) attempt(ctx context.Context, m engine.Mode, p engine.Purpose, fn func(*Tx) error) (after []func(), err error) {
 	if d.closed.Load() {
-		return nil, fmt.Errorf("%w: it is closed", ErrUnavailable)
+		return nil, fmt.Errorf("%w: the database is closed", ErrUnavailable)
 	}
 	begun := time.Now()
 	s, leave, err := d.session(ctx, m, p)
