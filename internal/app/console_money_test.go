@@ -102,8 +102,8 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 	}
 }
 
-// Money is moved between wallets, a debt is taken back, a route is changed and a dead letter rerun on pages: by two people where
-// money or its way is concerned.
+// On pages a person moves money between wallets, recovers a debt, changes a route and reruns a dead job. Changes of money or
+// routes need a second person.
 func TestOperationPages_transferRouteDeadLetter(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

@@ -22,7 +22,7 @@ func TestDeleteGroup_inBatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// cut runs work and has its context end, and its transaction fail, with the commit that comes after so many.
+		// cut runs work. After the given number of commits, the next commit fails and the context of work ends.
 		cut := func(after int, work func(context.Context) error) error {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
