@@ -411,3 +411,62 @@ func TestEndByLine_partOfAPayment(t *testing.T) {
 		x.approved(KindEndByLine, "exception", whole)
 	})
 }
+
+// rerouted makes a payment one that was rerouted from another provider, and returns the reference of the attempt that was given up.
+func (f *fixture) rerouted(pay book.Payment, from string) (given string) {
+	f.t.Helper()
+	f.tx(func(tx *db.Tx) error {
+		if _, err := tx.Exec(`INSERT INTO attempts (tenant, kind, payment, number, rail, provider_reference, posts, class, reason, ended_at) VALUES ($1, $2, $3, 1, $4, $5, 1, '', '', 1)`,
+			pay.Tenant, string(pay.Kind), pay.ID, from, pay.ProviderReference); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`UPDATE payments SET attempt = 2, attempt_reference = $2 WHERE id = $1`, pay.ID, newID())
+		return err
+	})
+	return pay.ProviderReference
+}
+
+// named gives the line of an exception a reference of ours.
+func (f *fixture) named(line, reference string) {
+	f.t.Helper()
+	f.tx(func(tx *db.Tx) error {
+		_, err := tx.Exec(`UPDATE statement_lines SET reference = $2 WHERE id = $1`, line, reference)
+		return err
+	})
+}
+
+// An attempt that was given up, at another provider or at the same one, shows nothing about the payment's present attempt.
+func TestEndByLine_attemptThatWasGivenUp(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.rail.pending = true
+		pays := x.unknown(3)
+		state := difference{source: hubtelSource, kind: "state", delta: -10 * money.Cedi}
+		elsewhere, same, present := state, state, state
+		elsewhere.source, elsewhere.payment = "live/mtn/disbursement", pays[0].ID
+		same.payment, present.payment = pays[1].ID, pays[2].ID
+		missing := difference{source: elsewhere.source, kind: "ours_only", payment: pays[0].ID}
+		given := f.rerouted(pays[1], "hubtel")
+		f.rerouted(pays[2], "mtn")
+		other, abandoned, current := f.differs(elsewhere), f.differs(same), f.differs(present)
+		f.named(other, f.rerouted(pays[0], "mtn"))
+		f.named(abandoned, given)
+		f.named(current, f.payment(pays[2].ID).AttemptReference)
+		for name, c := range map[string]struct{ exception, code string }{
+			"paid at another provider":    {other, "another_provider"},
+			"missing at another provider": {f.differs(missing), "another_provider"},
+			"paid at the same provider":   {abandoned, "attempt_given_up"},
+		} {
+			if _, err := x.request(KindEndByLine, newID(), "exception", c.exception); err == nil || problem.From(err).Code != c.code {
+				f.t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := x.request(KindEndAllByLine, newID(), "source", elsewhere.source, "kind", "state"); err == nil || problem.From(err).Code != "another_provider" {
+			f.t.Errorf("all of another provider: %v", err)
+		}
+		request, err := x.request(KindEndAllByLine, newID(), "source", hubtelSource, "kind", "state")
+		if err != nil || request.Amount != 10*money.Cedi {
+			f.t.Errorf("all of the provider: %+v, %v", request, err)
+		}
+	})
+}

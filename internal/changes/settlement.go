@@ -90,17 +90,17 @@ func (a *Changes) evidenceKind(rule Rule) Kind {
 
 // settlementOf interprets an exception as evidence about its payment. A statement can end an open payment, and it
 // can reverse an operator's decision that was based on another statement. It never overrules an outcome that the
-// provider reported.
+// provider reported. Only the statement of the payment's present attempt counts.
 func (a *Changes) settlementOf(ctx context.Context, e reconcile.Exception, pay book.Payment) (p settlement, err error) {
 	p = settlement{Exception: e.ID, Payment: seenOf(pay)}
 	if e.Kind != reconcile.StateOff && e.Kind != reconcile.OursOnly || e.Payment == "" {
 		return p, problem.Field("exception", "must be a difference of status, or a payment that the statement does not have")
 	}
+	l, err := a.Reconcile.Evidence(ctx, e, pay)
+	if err != nil {
+		return p, err
+	}
 	if e.Line != "" {
-		l, err := a.Reconcile.Line(ctx, e.Line)
-		if err != nil {
-			return p, err
-		}
 		out := pay.Kind != book.KindCollection
 		p.Paid = l.Status == reconcile.StatusSuccess && (l.Amount < 0) == out
 		p.FeeKnown, p.Fee = p.Paid && l.FeeKnown, l.Fee

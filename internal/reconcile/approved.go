@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/usertext"
 )
@@ -16,6 +17,36 @@ const (
 
 	declineException = `UPDATE statement_exceptions SET act = '', note = $3 WHERE id = $1 AND act = $2 AND ended_at = 0`
 )
+
+// Evidence returns the line of an exception about a payment. It is empty if the statement does not have the payment.
+// Evidence refuses a statement that shows nothing about the payment's present attempt.
+func (m *matcher) Evidence(ctx context.Context, e Exception, p book.Payment) (l Line, err error) {
+	source, err := ParseSource(e.Source)
+	if err != nil {
+		return l, err
+	}
+	if source.Provider != p.Rail {
+		return l, problem.New(problem.Invalid, "another_provider", "The payment is not at the provider of this statement any more. Query its present provider, and put the difference into suspense when the outcome is known")
+	}
+	if e.Line == "" {
+		return l, nil
+	}
+	if l, err = m.Line(ctx, e.Line); err != nil {
+		return l, err
+	}
+	attempts, err := m.payments.ByReferences(ctx, append(mentioned(l.Text), ourReference(l.Reference)))
+	if err != nil {
+		return l, err
+	}
+	given, current := false, false
+	for _, a := range attempts {
+		given, current = given || a.ID == p.ID && !a.Current, current || a.ID == p.ID && a.Current
+	}
+	if given && !current {
+		return l, problem.New(problem.Invalid, "attempt_given_up", "The line is of an attempt that was given up. Query the provider about the present attempt, and put the difference into suspense when the outcome is known")
+	}
+	return l, nil
+}
 
 // Approve marks exceptions whose payments get their outcomes from the statement, each in a transaction of its own. It
 // refuses if an exception differs from the digest.
