@@ -470,3 +470,49 @@ func TestEndByLine_attemptThatWasGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// settlesAll stores exceptions of payments and lets a request about all of them be approved.
+func (x *examples) settlesAll(pays []book.Payment, delta money.Pesewas) (ids []string) {
+	x.t.Helper()
+	for _, pay := range pays {
+		ids = append(ids, x.differs(difference{source: hubtelSource, kind: "state", payment: pay.ID, delta: delta}))
+	}
+	x.approved(KindEndAllByLine, "source", hubtelSource, "kind", "state")
+	return ids
+}
+
+// submitted makes a submission of a payment one that may still be running, without a change that a person sees.
+func (f *fixture) submitted(pay book.Payment) {
+	f.t.Helper()
+	f.tx(func(tx *db.Tx) error {
+		_, err := tx.Exec(`UPDATE payments SET waited_for = -1 WHERE id = $1`, pay.ID)
+		return err
+	})
+}
+
+// A payment whose submission may still be running is left out of a request, and does not hold up the others of an approved one.
+func TestSettleApproved_goesOn(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.rail.pending = true
+		pays := x.unknown(3)
+		f.submitted(pays[2])
+		ids := x.settlesAll(pays, -10*money.Cedi)
+		if e, err := f.Reconcile.Exception(t.Context(), ids[2]); err != nil || e.Request != "" {
+			f.t.Errorf("the request names a payment that may be on its way: %+v, %v", e, err)
+		}
+		f.submitted(pays[0])
+		if err := f.SettleApproved(t.Context()); !problem.Is(err, problem.InProgress) {
+			f.t.Errorf("settled all: %v", err)
+		}
+		for i, open := range []bool{true, false, true} {
+			if p := f.payment(pays[i].ID); p.Status.Open() != open {
+				f.t.Errorf("payment %d is %s", i, p.Status)
+			}
+		}
+		f.waited()
+		if err := f.SettleApproved(t.Context()); err != nil || f.payment(pays[0].ID).Status.Open() {
+			f.t.Errorf("the next run: %v", err)
+		}
+	})
+}

@@ -90,7 +90,7 @@ func (a *Changes) settlementsOf(ctx context.Context, n reconcile.Selection) (p s
 		}
 		one, err := a.settlementOf(ctx, e, pay)
 		switch refused := (*problem.Error)(nil); {
-		case errors.As(err, &refused) && slices.Contains(refusals, refused.Kind):
+		case errors.As(err, &refused) && (refused.Kind == problem.InProgress || slices.Contains(refusals, refused.Kind)):
 			last = err
 			continue
 		case err != nil:
@@ -131,25 +131,26 @@ func (a *Changes) checkEndAll(ctx context.Context, r Request) ([]Fact, error) {
 
 // SettleApproved sets the outcomes of payments that approved requests have named. It runs periodically, so that an end
 // of the program loses none. A payment that has changed since its request keeps its exception, with the reason as a
-// note.
-func (a *Changes) SettleApproved(ctx context.Context) error {
+// note. A payment that fails for another reason does not hold up the others, and the next run repeats it.
+func (a *Changes) SettleApproved(ctx context.Context) (failed error) {
 	const part = 100
 	requests := map[string]Request{}
 	for after := ""; ; {
 		list, err := a.Reconcile.Approved(ctx, after, part)
 		if err != nil || len(list) == 0 {
-			return err
+			return errors.Join(failed, err)
 		}
 		after = list[len(list)-1].ID
 		for _, e := range list {
 			if _, known := requests[e.Request]; !known {
-				if requests[e.Request], err = a.Store.Get(ctx, e.Request); err != nil {
-					return err
+				request, err := a.Store.Get(ctx, e.Request)
+				if err != nil {
+					failed = errors.Join(failed, err)
+					continue
 				}
+				requests[e.Request] = request
 			}
-			if err := a.settleApproved(ctx, requests[e.Request], e); err != nil {
-				return err
-			}
+			failed = errors.Join(failed, a.settleApproved(ctx, requests[e.Request], e))
 		}
 	}
 }
