@@ -516,3 +516,25 @@ func TestSettleApproved_goesOn(t *testing.T) {
 		}
 	})
 }
+
+// If somebody else contradicts a payment after the approval, its exception loses its mark.
+func TestSettleApproved_contradictedMeanwhile(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.rail.pending = true
+		pays := x.unknown(1)
+		if _, err := f.Payments.Resolve(t.Context(), pays[0].ID, true, "the first statement", "ama"); err != nil {
+			f.t.Fatal(err)
+		}
+		id := x.settlesAll(pays, 10*money.Cedi)[0]
+		if _, err := f.Payments.Contradict(t.Context(), pays[0].ID, false, "another statement", "ama"); err != nil {
+			f.t.Fatal(err)
+		}
+		if err := f.SettleApproved(t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
+		if e, err := f.Reconcile.Exception(t.Context(), id); err != nil || e.Request != "" || !e.EndedAt.IsZero() || !strings.HasPrefix(e.Note, "Not settled: ") {
+			f.t.Errorf("%+v, %v", e, err)
+		}
+	})
+}
