@@ -538,3 +538,34 @@ func TestSettleApproved_contradictedMeanwhile(t *testing.T) {
 		}
 	})
 }
+
+// A line with another amount than the payment sets no outcome. An amount less the provider's fee is the payment's.
+func TestEndByLine_anotherAmount(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.rail.pending = true
+		pays := x.unknown(4)
+		f.tx(func(tx *db.Tx) error { // payouts of 10.00 at a provider whose statement has amounts less fees
+			_, err := tx.Exec(`UPDATE payments SET rail = 'paystack' WHERE id = $1 OR id = $2`, pays[2].ID, pays[3].ID)
+			return err
+		})
+		paystack := "live/paystack/disbursement"
+		f.differs(difference{source: hubtelSource, kind: "state", payment: pays[0].ID, delta: -10 * money.Cedi})
+		other := []string{
+			f.differs(difference{source: hubtelSource, kind: "state", payment: pays[1].ID, delta: -1 * money.Cedi}),
+			f.differs(difference{source: paystack, kind: "state", payment: pays[3].ID, delta: -1 * money.Cedi}),
+		}
+		f.differs(difference{source: paystack, kind: "state", payment: pays[2].ID, delta: -11 * money.Cedi})
+		for _, exception := range other {
+			if _, err := x.request(KindEndByLine, newID(), "exception", exception); err == nil || problem.From(err).Code != "another_amount" {
+				f.t.Errorf("another amount: %v", err)
+			}
+		}
+		for _, source := range []string{hubtelSource, paystack} {
+			request, err := x.request(KindEndAllByLine, newID(), "source", source, "kind", "state")
+			if err != nil || request.Amount != 10*money.Cedi {
+				f.t.Errorf("all of %s: %+v, %v", source, request, err)
+			}
+		}
+	})
+}

@@ -19,9 +19,9 @@ const (
 )
 
 // Evidence returns the line of an exception about a payment. It is empty if the statement does not have the payment.
-// Evidence refuses a statement that shows nothing about the payment's present attempt.
+// Evidence refuses a statement that shows nothing about the payment's present attempt, and a movement of another amount.
 func (m *matcher) Evidence(ctx context.Context, e Exception, p book.Payment) (l Line, err error) {
-	source, err := ParseSource(e.Source)
+	source, err := m.Source(ctx, e.Source)
 	if err != nil {
 		return l, err
 	}
@@ -44,6 +44,14 @@ func (m *matcher) Evidence(ctx context.Context, e Exception, p book.Payment) (l 
 	}
 	if given && !current {
 		return l, problem.New(problem.Invalid, "attempt_given_up", "The line is of an attempt that was given up. Query the provider about the present attempt, and put the difference into suspense when the outcome is known")
+	}
+	l.net = source.net()
+	o, whole := oursOf(p), l
+	if source.withinFees() {
+		whole.Amount += l.Fee
+	}
+	if l.moves() && (l.Amount < 0) != o.In && !o.has(l) && !o.has(whole) {
+		return l, problem.New(problem.Invalid, "another_amount", "The line has another amount than the payment. Ask the provider about it, then resolve the payment by hand")
 	}
 	return l, nil
 }

@@ -95,6 +95,26 @@ func (o ours) signed() money.Pesewas {
 // held returns the amount of the movement in our books, less the provider's fee, with the sign that a line has.
 func (o ours) held() money.Pesewas { return o.signed() - o.Fee }
 
+// expected returns the amount that a line of the payment's movement has by our books.
+func (o ours) expected(l Line) money.Pesewas {
+	if l.net {
+		return o.held()
+	}
+	return o.signed()
+}
+
+// mostFee is the largest fee of a small payout that is plausible. The largest of other payments is a tenth of them.
+const mostFee = 10 * money.Cedi
+
+// has reports whether a line has the amount of the payment's movement. The fee of a payment that is not paid here is
+// unknown, so an amount less a plausible fee is also its amount.
+func (o ours) has(l Line) bool {
+	if fee := o.signed() - l.Amount; l.net && !o.Paid && fee >= 0 {
+		return fee <= o.Amount/10 || !o.In && fee <= mostFee
+	}
+	return l.Amount == o.expected(l)
+}
+
 // leg returns the movement of a payment that a line shows. A line in the other direction shows its reversal.
 func (o ours) leg(l Line) Leg {
 	if (l.Amount > 0) == o.In {
@@ -181,11 +201,8 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 		state = "The payment was made according to the provider's statement, but failed here."
 	}
 	booked := o.Paid && o.Current // otherwise a difference of state has all of the line
-	expected := o.signed()
-	if l.net {
-		expected = o.held()
-	}
-	if off := l.Amount - expected; off != 0 && leg == LegMovement {
+	expected := o.expected(l)
+	if off := l.Amount - expected; leg == LegMovement && !o.has(l) {
 		d := Difference{AmountOff, magnitude(off), 0, fmt.Sprintf("The statement has %s, and the payment has %s.", cedis(magnitude(l.Amount)), cedis(magnitude(expected)))}
 		if booked {
 			d.Delta = off

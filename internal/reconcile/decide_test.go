@@ -77,6 +77,33 @@ func TestByReference_differences(t *testing.T) {
 	}
 }
 
+// The fee of a payment that is not paid here is unknown: an amount less the fee is no other amount, and shows the payment as paid.
+func TestByReference_lessTheFee(t *testing.T) {
+	for name, c := range map[string]struct {
+		in     bool
+		amount money.Pesewas
+		paid   bool
+		want   bool
+	}{
+		"the amount":            {true, 1000, false, true},
+		"less the fee":          {true, 981, false, true},
+		"far less":              {true, 100, false, false},
+		"more":                  {true, 1001, false, false},
+		"a payout with its fee": {false, -1800, false, true},
+		"a payout of less":      {false, -999, false, false},
+		"a payout of far more":  {false, -3000, false, false},
+		"another fee is booked": {true, 981, true, false},
+	} {
+		o := payout()
+		o.In, o.Paid, o.Open = c.in, c.paid, !c.paid
+		l := lineOf(func(l *Line) { l.Amount, l.net = c.amount, true })
+		off := slices.ContainsFunc(byReference(l, o, RuleReference, day, noon.Add(2*day)).differences, func(d Difference) bool { return d.Kind == AmountOff })
+		if off == c.want || o.has(l) != c.want {
+			t.Errorf("%s: another amount %v, the payment's %v, want %v", name, off, o.has(l), c.want)
+		}
+	}
+}
+
 // Within the lag an open payment is in transit, and no exception.
 func TestByReference_inTransit(t *testing.T) {
 	o := payout()
