@@ -35,9 +35,10 @@ func work() []Alert {
 // messages are alerts on texts and one-time passwords.
 func messages() []Alert {
 	return []Alert{
-		Alert{Name: "MakolaMessagesWait", Severity: Page, Expr: `max by (queue) (makola_queue_oldest_seconds{queue="sms_small_live"}) > 120 or max by (queue) (makola_queue_oldest_seconds{queue="sms_bulk_live"}) > 3600`}.
-			says("`makola_queue_oldest_seconds` of `sms_small_live` above 120, of `sms_bulk_live` above 3600", "{{ $labels.queue }}: accepted messages are not sent. Check the binds with makola providers list.", "messages-wait").
-			playing([]string{series(`makola_queue_oldest_seconds{queue="sms_bulk_live"}`, 3601)}, []string{series(`makola_queue_oldest_seconds{queue="sms_small_live"}`, 120), series(`makola_queue_oldest_seconds{queue="sms_bulk_live"}`, 3600)}),
+		Alert{Name: "MakolaMessagesWait", Severity: Page, Expr: `max by (queue) (makola_queue_oldest_seconds{queue="sms_small_live"}) > 120 or max by (queue) (makola_queue_oldest_seconds{queue=~"sms_bulk_live|sms_own_texts_live"}) > 3600`}.
+			says("`makola_queue_oldest_seconds` of `sms_small_live` above 120, of `sms_bulk_live` or `sms_own_texts_live` above 3600", "{{ $labels.queue }}: accepted messages are not sent. Check the binds with makola providers list.", "messages-wait").
+			playing([]string{series(`makola_queue_oldest_seconds{queue="sms_own_texts_live"}`, 3601)},
+				[]string{series(`makola_queue_oldest_seconds{queue="sms_small_live"}`, 120), series(`makola_queue_oldest_seconds{queue="sms_bulk_live"}`, 3600), series(`makola_queue_oldest_seconds{queue="sms_own_texts_live"}`, 3600)}),
 		Alert{Name: "MakolaNoBind", Severity: Page, Expr: `max by (mode) (makola_sms_connected) == 0`}.lasting("2m").
 			says("`makola_sms_connected` 0 on all nodes for 2 minutes", "{{ $labels.mode }}: no node is connected to a message centre; nothing is sent and no receipt arrives. Check the log for the refused bind.", "messages-wait").
 			playing([]string{series(`makola_sms_connected{mode="live",instance="a"}`, 0), series(`makola_sms_connected{mode="live",instance="b"}`, 0)},
