@@ -118,6 +118,44 @@ func TestVoucher_goesToTheProvider(t *testing.T) {
 	})
 }
 
+// A voucher is no submission. While nothing of the collection was sent, its provider gets no voucher, which could start a
+// collection there while another provider is tried.
+func TestVoucher_notBeforeTheCollection(t *testing.T) {
+	for name, answer := range map[string]provider.Outcome{"not sent": unsent, "barred": barred} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				h.rails = []provider.Rail{needy(h.first)}
+				n := h.node("a")
+				n.setRoute(route.Collect, "paystack")
+				address, on := "accounts@example.com", true
+				n.set(tenant.Change{Email: &address, Voucher: &on})
+				in := h.collect()
+				in.Network, in.MSISDN = msisdn.Telecel, telecel
+				h.first.script(always(answer), always(pending))
+				pay, _, err := n.Collect(t.Context(), h.caller(), in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(time.Second)
+				_, before := h.first.counts()
+				if _, err := n.Voucher(t.Context(), h.tenant.ID, pay.ID, "123456"); !problem.Is(err, problem.Invalid) {
+					t.Errorf("before a submission: %v", err)
+				}
+				if _, asks := h.first.counts(); asks != before {
+					t.Error("the provider got the voucher")
+				}
+				h.first.script(always(pending), always(pending))
+				n.pass(2 * time.Minute)
+				if _, err := n.Voucher(t.Context(), h.tenant.ID, pay.ID, "123456"); err != nil {
+					t.Errorf("after a submission: %v", err)
+				}
+				n.sound()
+			})
+		})
+	}
+}
+
 // A rail that may carry out a request twice is searched first in a recovery. It gets a request only after it reports
 // that it does not know it. That holds also if it is the only rail.
 func TestRecovery_doublesAreSearchedFor(t *testing.T) {
