@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -14,8 +15,8 @@ import (
 // readTime is how long an uploaded file may take to arrive.
 const readTime = 55 * time.Second
 
-// Upload reads the fields of a form before its file, each up to maxText bytes, and gives them to field. It returns the file
-// as it arrives, or nil if the form has none.
+// Upload reads the fields of a form before its file, and gives them to field. A field of more than maxText bytes is
+// refused. It returns the file as it arrives, or nil if the form has none.
 func (v *Visit) Upload(maxText int64, field func(name, text string)) (*multipart.Part, error) {
 	parts, err := v.R.MultipartReader()
 	if err != nil {
@@ -33,9 +34,12 @@ func (v *Visit) Upload(maxText int64, field func(name, text string)) (*multipart
 			_ = http.NewResponseController(v.W).SetReadDeadline(time.Now().Add(readTime)) // a connection that cannot change its deadline keeps the server's
 			return part, nil
 		}
-		text, err := io.ReadAll(io.LimitReader(part, maxText))
+		text, err := io.ReadAll(io.LimitReader(part, maxText+1))
 		if err != nil {
 			return nil, errUpload(err)
+		}
+		if int64(len(text)) > maxText {
+			return nil, problem.Field(part.FormName(), fmt.Sprintf("must have at most %d bytes", maxText))
 		}
 		field(part.FormName(), strings.TrimSpace(string(text)))
 	}
