@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -72,6 +73,38 @@ func TestChecks_findFaultsOfMessages(t *testing.T) {
 			}
 			f.exec(fault.mend, recent)
 			f.sound(name + " mended")
+		}
+	})
+}
+
+// The recent check reads old campaigns that wait in sets of 10,000 recipients, and all of the sets.
+func TestRecent_waitingCampaignsInSets(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		var ids []string
+		for _, no := range []string{"1", "2", "3"} {
+			ids = append(ids, f.campaign("00000000-0000-7000-8000-00000000000"+no))
+		}
+		f.sound("with campaigns")
+		f.loader.Clock.Advance(3 * ledger.Overlap)
+		f.sound("later")
+		for _, id := range ids { // each lacks most of its charge
+			f.exec(`UPDATE campaigns SET recipients = 10000, numbers = '', left_over = 1 WHERE id = $1`, id)
+			f.exec(`INSERT INTO chunks (tenant, campaign, no, state, turn, begun, marked_at, size, recipients, created_at) VALUES ($1, $2, 1, 'ready', 1, 0, 0, 9999, '', 1)`, f.tenant.ID, id)
+		}
+		var found ledger.Findings
+		err := d.ReadSnapshot(t.Context(), func(tx *db.Tx) error {
+			last, whole, err := delivery.CheckWaiting(tx, "", &found)
+			if last != ids[0] || whole {
+				t.Errorf("the first set ends at %q, whole %v", last, whole)
+			}
+			return err
+		})
+		if err != nil || len(found.Problems) != 1 {
+			t.Errorf("the first set: %v, %v", found.Problems, err)
+		}
+		if got := f.recent()[Messages].Problems; len(got) != 3 {
+			t.Errorf("the recent check found %v", got)
 		}
 	})
 }

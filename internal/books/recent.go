@@ -139,14 +139,24 @@ func (r *recent) payments(ctx context.Context) error {
 
 // campaigns checks the campaigns that were accepted since the last proof, and those that are not sent yet.
 func (r *recent) campaigns(ctx context.Context) error {
-	err := r.db.ReadSnapshot(ctx, func(tx *db.Tx) error { return delivery.CheckWaiting(tx, r.found[Messages]) })
-	for last, whole := book.FirstID(time.UnixMicro(r.since)), false; !whole && err == nil; {
-		err = r.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
-			last, whole, err = delivery.CheckAfter(tx, last, r.found[Messages])
+	if err := r.campaignsAfter(ctx, "", delivery.CheckWaiting); err != nil {
+		return err
+	}
+	return r.campaignsAfter(ctx, book.FirstID(time.UnixMicro(r.since)), delivery.CheckAfter)
+}
+
+// campaignsAfter checks campaigns in sets, each in its own snapshot.
+func (r *recent) campaignsAfter(ctx context.Context, last string, set func(tx *db.Tx, after string, found *ledger.Findings) (string, bool, error)) error {
+	for whole := false; !whole; {
+		err := r.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
+			last, whole, err = set(tx, last, r.found[Messages])
 			return err
 		})
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // confirm decides whether an account that differs from the sums of a proof is faulty.

@@ -69,7 +69,8 @@ const (
 		AND t.kind IN ('sms_charge', 'sms_refund') AND NOT EXISTS (SELECT 1 FROM campaigns c WHERE c.id = t.subject) LIMIT 100`
 	strays = `SELECT x.subject FROM (SELECT subject FROM transfers WHERE kind IN ('sms_charge', 'sms_refund') EXCEPT SELECT id FROM campaigns) AS x LIMIT 100`
 
-	waitingCampaigns = `SELECT DISTINCT campaign FROM chunks WHERE state = 'ready'`
+	waitingAfter = `SELECT c.id, c.recipients FROM campaigns c JOIN (SELECT DISTINCT campaign FROM chunks WHERE state = 'ready' AND campaign > $1) AS w ON c.id = w.campaign
+		ORDER BY c.id LIMIT $2`
 )
 
 // check compares all campaigns and messages with the ledger on one snapshot and returns the differences. Each
@@ -99,9 +100,14 @@ func check(ctx context.Context, d *db.DB, now time.Time) (r Report, err error) {
 // CheckAfter checks a set of the campaigns whose ids follow after, with their messages. It returns the last id, and
 // reports whether there are no more.
 func CheckAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, whole bool, err error) {
+	return checkSet(tx, campaignsAfter, after, found)
+}
+
+// checkSet checks the campaigns that a query returns, up to the size of a set.
+func checkSet(tx *db.Tx, sql, after string, found *ledger.Findings) (last string, whole bool, err error) {
 	var ids []string
 	read, recipients := 0, 0
-	err = tx.Query(campaignsAfter, []any{after, setOfCampaigns}, func(r *db.Row) error {
+	err = tx.Query(sql, []any{after, setOfCampaigns}, func(r *db.Row) error {
 		var id string
 		var n int
 		err := r.Scan(&id, &n)
@@ -130,13 +136,10 @@ func CheckStrays(tx *db.Tx, subjects []string, found *ledger.Findings) error {
 	return differences(tx, db.Query{SQL: checkStrays, Args: []any{subjects}}, found)
 }
 
-// CheckWaiting checks the large campaigns with messages that are not sent yet. They are few.
-func CheckWaiting(tx *db.Tx, found *ledger.Findings) error {
-	ids, err := tx.Texts(waitingCampaigns)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	return checkCampaigns(tx, ids, found)
+// CheckWaiting checks a set of the large campaigns with messages that are not sent yet, of those whose ids follow
+// after. It returns the last id, and reports whether there are no more.
+func CheckWaiting(tx *db.Tx, after string, found *ledger.Findings) (last string, whole bool, err error) {
+	return checkSet(tx, waitingAfter, after, found)
 }
 
 func checkCampaigns(tx *db.Tx, ids []string, found *ledger.Findings) error {
