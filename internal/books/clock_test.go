@@ -1,9 +1,11 @@
 package books
 
 import (
+	"math"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/test/dbtest"
@@ -26,7 +28,7 @@ func (f *fixture) next() (next int64) {
 // After the clock was set back, new transfers lie before the end of the proof. The recent check finds their faults at once, and
 // faults of accounts after a full check.
 func TestRecent_clockSetBack(t *testing.T) {
-	for name, by := range map[string]time.Duration{"hours": 5 * time.Hour, "little more than the overlap": ledger.Overlap + 20*time.Second} {
+	for name, by := range map[string]time.Duration{"hours": 5 * time.Hour, "little more than the overlap": proofEnds + 20*time.Second} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				f := newFixture(t, d)
@@ -65,6 +67,51 @@ func TestRecent_clockSetBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The clocks of two nodes differ by up to clock.Skew. That is no step: the proof goes on, and no full check is requested.
+func TestRecent_clocksDiffer(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.loader.Clock.Advance(time.Hour)
+		f.sound("one node")
+		before, err := f.State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		behind := clock.NewManual(f.loader.Clock.Now().Add(-clock.Skew))
+		report, err := New(d, behind).Recent(t.Context())
+		if err != nil || report.Count() > 0 {
+			t.Errorf("the other node found %v, %v", report.Found, err)
+		}
+		if due := f.dueNow(); due {
+			t.Error("a full check was requested")
+		}
+		if got := f.next(); got == math.MinInt64 {
+			t.Error("the proof was dropped")
+		}
+		if s, err := f.State(t.Context()); err != nil || !s.FullAt.Equal(before.FullAt) {
+			t.Errorf("%+v, %v", s, err)
+		}
+		behind = clock.NewManual(f.loader.Clock.Now().Add(-2*clock.Skew - time.Second))
+		if _, err := New(d, behind).Recent(t.Context()); err != nil || !f.dueNow() {
+			t.Errorf("a step is not seen: %v", err)
+		}
+	})
+}
+
+// dueNow reports whether a full check begins now.
+func (f *fixture) dueNow() (due bool) {
+	f.t.Helper()
+	err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
+		c, err := load(tx, fullCheck, false)
+		due = c.due(f.loader.Clock.Now())
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return due
 }
 
 // While a clock that was set forward may still have transfers from before to commit, the proof stays where it is, and so does the full check.

@@ -115,7 +115,7 @@ func (b *Books) begin(ctx context.Context) (c *check, err error) {
 
 // waits reports whether the check waits because the clock was set lately: transfers from before that may not be committed.
 func (b *Books) waits(c *check) bool {
-	return c.stage == stageTransfers && b.clock.Ago(ledger.Overlap).IsZero()
+	return c.stage == stageTransfers && b.clock.Ago(proofEnds).IsZero()
 }
 
 // goOnFrom makes a proof the start of the next recent check.
@@ -133,7 +133,7 @@ func (b *Books) step(ctx context.Context, c *check) (ended bool, err error) {
 	if c.stage == stageEnd {
 		return true, b.end(ctx, c)
 	}
-	last := db.Micros(b.clock.Ago(ledger.Overlap))
+	last := db.Micros(b.clock.Ago(proofEnds))
 	return false, b.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
 		switch c.stage {
 		case stagePayments:

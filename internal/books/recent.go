@@ -39,7 +39,7 @@ func (b *Books) Recent(ctx context.Context) (Report, error) {
 	if void {
 		c.proof, c.stored, c.forget = ledger.NewProof(), map[ledger.Key]int64{}, true
 	}
-	r := &recent{Books: b, proof: c.proof, proven: c.proven(), found: newFound(), last: db.Micros(b.clock.Ago(ledger.Overlap))}
+	r := &recent{Books: b, proof: c.proof, proven: c.proven(), found: newFound(), last: db.Micros(b.clock.Ago(proofEnds))}
 	if !r.proven {
 		r.proof = ledger.NewProof()
 		r.proof.Next = db.Micros(now.Add(-2 * ledger.Overlap))

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 )
@@ -166,11 +167,15 @@ func (c *check) save(tx *db.Tx) error {
 // proven reports whether the check has sums from which the next check can continue.
 func (c *check) proven() bool { return c.proof.Next != math.MinInt64 }
 
+// proofEnds is how long before a check its proof ends. The clock of another node, which makes the next check or posts
+// transfers, may be clock.Skew behind.
+const proofEnds = ledger.Overlap + clock.Skew
+
 // setBack reports whether the clock was set back so far since the check ended that transfers posted since then may lie
-// before the end of its proof. The proof ends Overlap before the check, and the next check comes within Overlap, so a
-// smaller step is not seen here and does no harm.
+// before the end of its proof. The proof ends proofEnds before the check, and the next check comes within ledger.Overlap.
+// So a step of at most proofEnds may stay unseen and does no harm, and a longer one leaves more than clock.Skew.
 func (c *check) setBack(now time.Time) bool {
-	return c.proof.Next > db.Micros(now) || c.endedAt.After(now)
+	return c.proof.Next > db.Micros(now) || c.endedAt.Sub(now) > clock.Skew
 }
 
 // State is the state of both checks.
