@@ -26,7 +26,16 @@ const submit = "main form.form button.main, main form.form button.danger"
 func (b *browsed) moves(by time.Duration) {
 	b.t.Helper()
 	for ; by > 0; by -= 10 * time.Hour {
-		b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {strconv.Itoa(int(min(by, 10*time.Hour) / time.Second))}})
+		form := url.Values{"seconds": {strconv.Itoa(int(min(by, 10*time.Hour) / time.Second))}}
+		p := b.do(http.MethodPost, "/sim/clock", form)
+		if p.StatusCode == http.StatusUnauthorized { // the session has ended on the way
+			b.forget()
+			b.signIn(b.nextLink())
+			p = b.do(http.MethodPost, "/sim/clock", form)
+		}
+		if p.StatusCode >= http.StatusBadRequest {
+			b.t.Fatalf("the clock stays: %d", p.StatusCode)
+		}
 	}
 }
 
