@@ -219,15 +219,9 @@ func (s *Store) Discard(ctx context.Context, tenantID, id string) error {
 	return s.write(ctx, errFrozen(), discardDraft, tenantID, id)
 }
 
-// write runs a statement that changes one row. It returns refused if no row matches.
+// write runs one in a transaction of its own.
 func (s *Store) write(ctx context.Context, refused error, sql string, args ...any) error {
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Exec(sql, args...)
-		if err == nil && n == 0 {
-			err = refused
-		}
-		return err
-	})
+	return s.db.Write(ctx, func(tx *db.Tx) error { return one(tx, refused, sql, args...) })
 }
 
 func errFrozen() error {

@@ -21,7 +21,7 @@ func errChanged() error {
 
 // RequestIn freezes a draft in the transaction that stores its request.
 func (s *Store) RequestIn(tx *db.Tx, d Draft, request string) error {
-	return one(tx, requestDraft, d.Tenant, d.ID, request, d.Digest)
+	return one(tx, errChanged(), requestDraft, d.Tenant, d.ID, request, d.Digest)
 }
 
 // Withdraw makes the draft of a request a draft again. It leaves a draft as it is that is sent or belongs to another request.
@@ -30,11 +30,11 @@ func (s *Store) Withdraw(tx *db.Tx, tenantID, id, request string) error {
 	return err
 }
 
-// one runs a statement that changes one draft. If no row matches, the draft has changed, and it returns that error.
-func one(tx *db.Tx, sql string, args ...any) error {
+// one runs a statement that changes one draft. It returns refused if no row matches.
+func one(tx *db.Tx, refused error, sql string, args ...any) error {
 	n, err := tx.Exec(sql, args...)
 	if err == nil && n == 0 {
-		err = errChanged()
+		err = refused
 	}
 	return err
 }
@@ -62,7 +62,7 @@ func (s *Store) Send(ctx context.Context, tenantID, id, digest string, also func
 		for i, c := range list {
 			ids[i] = c.ID
 		}
-		if err := one(tx, sendDraft, tenantID, id, digest, strings.Join(ids, ",")); err != nil {
+		if err := one(tx, errChanged(), sendDraft, tenantID, id, digest, strings.Join(ids, ",")); err != nil {
 			return err
 		}
 		return also(tx, Price{Filled: p, Quote: q})
