@@ -127,6 +127,16 @@ func Spellings(number msisdn.MSISDN) []string {
 	return []string{number.International(), number.Local()}
 }
 
+// counted counts a row that was erased, or one that keeps the number because it is not final.
+func (e *Erasure) counted(erased bool, err error) error {
+	if erased {
+		e.Rows++
+	} else {
+		e.Left++
+	}
+	return err
+}
+
 // Erase erases a number. It may be repeated.
 func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err error) {
 	spellings := Spellings(number)
@@ -135,25 +145,13 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 		return e, err
 	}
 	err = batch.OfNumber(ctx, d.DB, number.International(), func(n batch.Named) error {
-		erased, err := batch.Erase(ctx, d.DB, n)
-		if erased {
-			e.Rows++
-		} else {
-			e.Left++
-		}
-		return err
+		return e.counted(batch.Erase(ctx, d.DB, n))
 	})
 	if err != nil {
 		return e, err
 	}
 	err = reconcile.OfNumber(ctx, d.DB, spellings, func(l reconcile.Line, _ bool) error {
-		erased, err := reconcile.Erase(ctx, d.DB, l.ID)
-		if erased {
-			e.Rows++
-		} else {
-			e.Left++
-		}
-		return err
+		return e.counted(reconcile.Erase(ctx, d.DB, l.ID))
 	})
 	if err != nil {
 		return e, err
@@ -166,13 +164,7 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 		return e, err
 	}
 	err = compose.OfNumber(ctx, d.DB, number.International(), func(n compose.Named) error {
-		erased, err := compose.Erase(ctx, d.DB, n)
-		if erased {
-			e.Rows++
-		} else {
-			e.Left++
-		}
-		return err
+		return e.counted(compose.Erase(ctx, d.DB, n))
 	})
 	if err != nil {
 		return e, err
