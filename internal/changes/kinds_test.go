@@ -143,7 +143,7 @@ func moneyExamples() map[string]example {
 		}},
 		KindSendTexts: {own: true, has: creditsKey, by: -2, ask: func(x *examples, id string) (Request, error) {
 			d := x.texts(fmt.Sprintf("024%07d\n020%07d", x.n, x.n))
-			return x.Do(x.t.Context(), x.owner, KindSendTexts, id, Values{FieldTenant: x.tenant.ID, "draft": d.ID}, "")
+			return x.Do(x.t.Context(), x.owner, KindSendTexts, id, Values{FieldTenant: x.tenant.ID, "draft": d.ID, "digest": d.Digest, "credits": "2"}, "")
 		}},
 		KindContradict: {has: suspenseKey, by: int64(10 * money.Cedi), ask: func(x *examples, id string) (Request, error) {
 			pay := x.next()

@@ -41,7 +41,8 @@ func (s sentTexts) stillAs(p compose.Price) bool {
 // textsKind is light, because credits are paid for before. An account may require approval by a line of its policy.
 func (a *Changes) textsKind() Kind {
 	return Kind{Name: KindSendTexts, Title: "Campaign", Rule: Rule{Make: roles.SendCampaigns, Check: roles.ApproveAccess, Light: true}, Check: a.checkTexts, Apply: a.sendTexts, Undone: a.withdrawTexts,
-		Instead: "People of the account send campaigns on its page"}.by(a.lookTexts, tenantField, Field{Name: "draft", Label: "Draft", Max: 36, Required: true}, Field{Name: "digest", Label: "Digest of the draft as shown", Max: 64})
+		Instead: "People of the account send campaigns on its page"}.by(a.lookTexts, tenantField, Field{Name: "draft", Label: "Draft", Max: 36, Required: true},
+		Field{Name: "digest", Label: "Digest of the draft as shown", Max: 64, Required: true}, Field{Name: "credits", Label: "Price as shown, in credits", Max: 19, Required: true})
 }
 
 func (a *Changes) lookTexts(ctx context.Context, o Order) (Draft, error) {
@@ -61,12 +62,12 @@ func (a *Changes) lookTexts(ctx context.Context, o Order) (Draft, error) {
 			return Draft{Again: &r}, nil
 		}
 	}
-	if shown := o.Values["digest"]; shown != "" && shown != d.Digest {
-		return Draft{}, errChanged("The campaign") // by another person, after the page compared them
-	}
 	p, err := a.Compose.Price(ctx, d)
 	if err != nil {
 		return Draft{}, err
+	}
+	if o.Values["digest"] != d.Digest || o.Values["credits"] != strconv.FormatInt(p.Credits(), 10) {
+		return Draft{}, problem.New(problem.Invalid, CodeChanged, "The campaign or its price has changed since this page was shown. Check it again")
 	}
 	return Draft{Tenant: t.ID, Amount: money.Pesewas(p.Credits() * creditWorth), Sentence: textsSentence(t, p), Payload: sentTextsOf(d, p), Reason: "Campaign from " + p.Sender,
 		Begin: []func(*db.Tx) error{func(tx *db.Tx) error { return a.Compose.RequestIn(tx, d, o.ID) }}}, nil

@@ -174,7 +174,7 @@ func (ps *Pages) facts(v *console.Visit, d compose.Draft, p compose.Price) ([]pa
 
 // confirm is the form that sends a draft as it is shown.
 func (ps *Pages) confirm(v *console.Visit, d compose.Draft, p compose.Price, wrong error) (page.Form, error) {
-	values := changes.Values{changes.FieldTenant: d.Tenant, "draft": d.ID}
+	values := changes.Values{changes.FieldTenant: d.Tenant, "draft": d.ID, "digest": d.Digest, "credits": strconv.FormatInt(p.Credits(), 10)}
 	request, err := ps.Approvals.Changes.Preview(v.Ctx, approvals.By(v), changes.KindSendTexts, values)
 	if err != nil {
 		return page.Form{}, err
@@ -188,8 +188,8 @@ func (ps *Pages) confirm(v *console.Visit, d compose.Draft, p compose.Price, wro
 		submit = "Request approval"
 	}
 	f := page.Form{ID: "send", Action: draftPath(v, d.ID) + "/send", Submit: submit, Fields: []page.Field{
-		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()}, {Name: "digest", Type: "hidden", Value: d.Digest},
-		{Name: "credits", Type: "hidden", Value: strconv.FormatInt(p.Credits(), 10)},
+		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()}, {Name: "digest", Type: "hidden", Value: values["digest"]},
+		{Name: "credits", Type: "hidden", Value: values["credits"]},
 		{Name: "reason", Label: "Purpose", Value: v.R.PostFormValue("reason"), Max: 500, Hint: "Optional, such as the opening of a new shop. Approvers see it."}}}
 	if wrong != nil {
 		f = console.Faulty(f, wrong)
@@ -210,14 +210,8 @@ func (ps *Pages) send(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	p, err := ps.Drafts.Price(v.Ctx, d)
-	if err != nil {
-		return ps.show(v, d, err)
-	}
-	if v.R.PostFormValue("digest") != d.Digest || v.R.PostFormValue("credits") != strconv.FormatInt(p.Credits(), 10) {
-		return ps.show(v, d, problem.New(problem.Invalid, changes.CodeChanged, "The campaign or its price has changed since this page was shown. Check it again"))
-	}
-	r, err := ps.Approvals.Changes.Do(v.Ctx, approvals.By(v), changes.KindSendTexts, v.R.PostFormValue("id"), changes.Values{changes.FieldTenant: d.Tenant, "draft": d.ID, "digest": d.Digest}, strings.TrimSpace(v.R.PostFormValue("reason")))
+	shown := changes.Values{changes.FieldTenant: d.Tenant, "draft": d.ID, "digest": v.R.PostFormValue("digest"), "credits": v.R.PostFormValue("credits")}
+	r, err := ps.Approvals.Changes.Do(v.Ctx, approvals.By(v), changes.KindSendTexts, v.R.PostFormValue("id"), shown, strings.TrimSpace(v.R.PostFormValue("reason")))
 	if err == nil && r.Refused != nil {
 		err = r.Refused
 	}
