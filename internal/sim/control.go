@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -88,6 +89,26 @@ func Decode(r *http.Request, into any) error {
 	err := json.NewDecoder(r.Body).Decode(into)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return problem.Wrap(err, problem.Malformed, "broken_json", "The body is not valid JSON")
+	}
+	return nil
+}
+
+// Encode returns a value of a simulated answer as JSON. The value must have plain members.
+func Encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// CheckURL refuses a setting of a control request that is neither empty nor a URL. name is the setting's member.
+func CheckURL(name string, setting *string) error {
+	if setting == nil || *setting == "" {
+		return nil
+	}
+	if u, err := url.Parse(*setting); err != nil || u.Host == "" {
+		return problem.Field(name, "must be a URL")
 	}
 	return nil
 }

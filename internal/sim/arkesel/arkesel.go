@@ -100,15 +100,7 @@ func (a *arkesel) guarded(w http.ResponseWriter, r *http.Request, op string, ser
 
 // refuse answers in Arkesel's envelope of errors.
 func (c *call) refuse(status int, message string) {
-	c.Write(status, "application/json", encode(map[string]any{"status": "error", "message": message}))
-}
-
-func encode(v any) []byte {
-	out, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // of our own types
-	}
-	return out
+	c.Write(status, "application/json", sim.Encode(map[string]any{"status": "error", "message": message}))
 }
 
 // request is the body of a text.
@@ -208,7 +200,7 @@ func (a *arkesel) take(c *call, r request) {
 	if len(bad) > 0 {
 		data = append(data, map[string][]string{"invalid numbers": bad})
 	}
-	c.Answer(http.StatusOK, "application/json", encode(map[string]any{"status": "success", "data": data}))
+	c.Answer(http.StatusOK, "application/json", sim.Encode(map[string]any{"status": "success", "data": data}))
 }
 
 // pay subtracts a cost from the balance. It reports whether the balance was large enough.
@@ -245,6 +237,6 @@ func (a *arkesel) reporter(callback string) func(sim.Text) {
 func (a *arkesel) details(c *call) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.Answer(http.StatusOK, "application/json", encode(map[string]any{"status": "success",
+	c.Answer(http.StatusOK, "application/json", sim.Encode(map[string]any{"status": "success",
 		"data": map[string]string{"sms_balance": strconv.FormatInt(a.balance, 10), "main_balance": "GHS 20.99"}}))
 }

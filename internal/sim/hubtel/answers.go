@@ -53,15 +53,7 @@ func refusal(op, code string, o sim.Order) (status int, body []byte) {
 	if o.Reference != "" {
 		data = orderData(sim.Entry{Order: o, Status: sim.Failed, Reason: sim.Refused})
 	}
-	return http.StatusOK, encode(envelope(op, message, code, data))
-}
-
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // cannot happen: plain values only
-	}
-	return b
+	return http.StatusOK, sim.Encode(envelope(op, message, code, data))
 }
 
 // cedis formats an amount as Hubtel does, as a JSON number.
@@ -169,5 +161,5 @@ func callback(e sim.Entry) sim.Callback {
 			d["RecipientName"] = given + " " + family
 		}
 	}
-	return sim.Callback{Method: http.MethodPost, URL: e.CallbackURL, Header: http.Header{"Content-Type": {"application/json"}}, Body: encode(body)}
+	return sim.Callback{Method: http.MethodPost, URL: e.CallbackURL, Header: http.Header{"Content-Type": {"application/json"}}, Body: sim.Encode(body)}
 }

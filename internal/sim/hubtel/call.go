@@ -29,7 +29,7 @@ type call struct{ *sim.Call }
 
 // reject answers a request with a refusal. Nothing is entered or moved.
 func (c *call) reject(status int, code, message string, data any) {
-	c.Write(status, "application/json", encode(answer{message, code, data}))
+	c.Write(status, "application/json", sim.Encode(answer{message, code, data}))
 }
 
 // request has all members that a request may have. Like Hubtel, encoding/json accepts the names in any case.
@@ -129,7 +129,7 @@ func (h *hubtel) place(c *call, o sim.Order) (sim.Entry, bool) {
 			break
 		}
 		code, message := codeOf(p.Refused, o.Kind)
-		c.Write(http.StatusOK, "application/json", encode(envelope(c.Op, message, code, orderData(sim.Entry{Order: o, Status: sim.Failed, Reason: p.Refused}))))
+		c.Write(http.StatusOK, "application/json", sim.Encode(envelope(c.Op, message, code, orderData(sim.Entry{Order: o, Status: sim.Failed, Reason: p.Refused}))))
 	default:
 		return p.Entry, true
 	}
@@ -140,13 +140,13 @@ func (h *hubtel) place(c *call, o sim.Order) (sim.Entry, bool) {
 func (c *call) accepted(e sim.Entry) {
 	e.Status = sim.Pending
 	code, message := outcome(e)
-	c.Answer(http.StatusOK, "application/json", encode(envelope(c.Op, message, code, orderData(e))))
+	c.Answer(http.StatusOK, "application/json", sim.Encode(envelope(c.Op, message, code, orderData(e))))
 }
 
 // notKnown answers a query about a reference that Hubtel does not have.
 func (h *hubtel) notKnown(c *call) {
 	reply := notKnownReplies[0]
-	c.Answer(reply.Status, "application/json", encode(envelope(c.Op, "Not found", reply.Code, nil)))
+	c.Answer(reply.Status, "application/json", sim.Encode(envelope(c.Op, "Not found", reply.Code, nil)))
 }
 
 // asked returns the entry of a status query.

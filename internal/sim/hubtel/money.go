@@ -61,7 +61,7 @@ func (h *hubtel) transactionStatus(c *call) {
 		data["paymentMethod"], data["amountAfterCharges"] = "cash", cedis(e.Amount)
 		data["isFulfilled"] = e.Status == sim.Success && !c.Hit.Has(sim.StatusUnfulfilled)
 	}
-	c.Answer(http.StatusOK, "application/json", encode(smallAnswer{"Successful", "0000", data}))
+	c.Answer(http.StatusOK, "application/json", sim.Encode(smallAnswer{"Successful", "0000", data}))
 }
 
 // sendWallet handles a payout to a wallet.
@@ -108,7 +108,7 @@ func (h *hubtel) sendStatus(c *call) {
 		h.notKnown(c)
 		return
 	}
-	c.Answer(http.StatusOK, "application/json", encode(plainAnswer{"success", map[string]any{
+	c.Answer(http.StatusOK, "application/json", sim.Encode(plainAnswer{"success", map[string]any{
 		"TransactionId": orderID(e), "networkTransactionId": networkID(e), "Amount": cedis(e.Amount), "Fees": cedis(e.Fee),
 		"ClientReference": e.Reference, "Channel": e.Wire, "CustomerNumber": e.Party, "transactionStatus": string(e.Status),
 		"CreatedAt": e.At.Format(time.DateTime),
@@ -122,5 +122,5 @@ func (h *hubtel) balance(c *call) {
 	if c.Request.PathValue("account") == posSales {
 		out = in
 	}
-	c.Answer(http.StatusOK, "application/json", encode(smallAnswer{"Success", "0000", map[string]any{"amount": cedis(out)}}))
+	c.Answer(http.StatusOK, "application/json", sim.Encode(smallAnswer{"Success", "0000", map[string]any{"amount": cedis(out)}}))
 }

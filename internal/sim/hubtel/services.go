@@ -85,7 +85,7 @@ func (h *hubtel) offers(c *call) {
 	for _, p := range v.packagesFor(to, c.Hit.Has(sim.OffersChange)) {
 		rows = append(rows, row{p.display, p.value, cedis(p.price)})
 	}
-	c.Answer(http.StatusOK, "application/json", encode(labelled{answer{"success", "0000", rows}, "Data bundles"}))
+	c.Answer(http.StatusOK, "application/json", sim.Encode(labelled{answer{"success", "0000", rows}, "Data bundles"}))
 }
 
 type labelled struct {
@@ -98,11 +98,11 @@ func (h *hubtel) simName(c *call) {
 	to, err := msisdn.Parse(c.Request.URL.Query().Get("destination"))
 	given, family, known := sim.Name(to.International())
 	if err != nil || !known {
-		c.Answer(http.StatusOK, "application/json", encode(labelled{answer{"No record found", "2001", nil}, ""}))
+		c.Answer(http.StatusOK, "application/json", sim.Encode(labelled{answer{"No record found", "2001", nil}, ""}))
 		return
 	}
 	rows := []row{{"name", given + " " + family, 0}}
-	c.Answer(http.StatusOK, "application/json", encode(labelled{answer{"Customer Details", "0000", rows}, "Customer Details"}))
+	c.Answer(http.StatusOK, "application/json", sim.Encode(labelled{answer{"Customer Details", "0000", rows}, "Customer Details"}))
 }
 
 // sell handles a top-up or the purchase of a package. Value and amount must be those of a current package. Airtime
@@ -149,16 +149,16 @@ func (h *hubtel) walletName(c *call) {
 	q := c.Request.URL.Query()
 	m, err := msisdn.Parse(q.Get("customerMsisdn"))
 	if _, known := channels[q.Get("channel")]; err != nil || !known {
-		c.Write(http.StatusBadRequest, "application/json", encode(smallAnswer{"Validation errors", "4000", nil}))
+		c.Write(http.StatusBadRequest, "application/json", sim.Encode(smallAnswer{"Validation errors", "4000", nil}))
 		return
 	}
 	given, family, known := sim.Name(m.International())
 	if !known {
-		c.Answer(http.StatusNotFound, "application/json", encode(smallAnswer{"MTN Exception. Account holder with FRI Not Found", "3000", nil}))
+		c.Answer(http.StatusNotFound, "application/json", sim.Encode(smallAnswer{"MTN Exception. Account holder with FRI Not Found", "3000", nil}))
 		return
 	}
 	data := map[string]any{"isRegistered": true, "name": given + " " + family, "status": "active", "profile": "Subscriber"}
-	c.Answer(http.StatusOK, "application/json", encode(smallAnswer{"Success", "0000", data}))
+	c.Answer(http.StatusOK, "application/json", sim.Encode(smallAnswer{"Success", "0000", data}))
 }
 
 // bankName returns the holder of a bank account.
@@ -166,8 +166,8 @@ func (h *hubtel) bankName(c *call) {
 	number := c.Request.PathValue("number")
 	given, family, known := sim.Name(number)
 	if !known || !banks[c.Request.PathValue("bank")] || !accountFits(number) {
-		c.Answer(http.StatusBadRequest, "application/json", encode(smallAnswer{"We're sorry, we could not verify this account. Do you want to save anyway?", "2001", nil}))
+		c.Answer(http.StatusBadRequest, "application/json", sim.Encode(smallAnswer{"We're sorry, we could not verify this account. Do you want to save anyway?", "2001", nil}))
 		return
 	}
-	c.Answer(http.StatusOK, "application/json", encode(smallAnswer{"Success", "0000", map[string]any{"name": given + " " + family}}))
+	c.Answer(http.StatusOK, "application/json", sim.Encode(smallAnswer{"Success", "0000", map[string]any{"name": given + " " + family}}))
 }

@@ -131,13 +131,7 @@ func (c *call) body(into any) bool {
 	return err == nil
 }
 
-func (c *call) give(status int, v any) {
-	out, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // of our own types
-	}
-	c.Answer(status, "application/json", out)
-}
+func (c *call) give(status int, v any) { c.Answer(status, "application/json", sim.Encode(v)) }
 
 // send takes one text. Refusals of the destination and the source come with HTTP 201, as documented.
 func (h *hubtel) send(c *call) {

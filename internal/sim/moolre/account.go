@@ -52,7 +52,7 @@ func (m *moolre) update(c *call) {
 		m.settings.CallbackURL = *c.body.Callback
 		m.mu.Unlock()
 	}
-	c.Answer(http.StatusOK, jsonType, encode(answer{"1", codeUpdated, "Account Updated Successfully", map[string]any{
+	c.Answer(http.StatusOK, jsonType, sim.Encode(answer{"1", codeUpdated, "Account Updated Successfully", map[string]any{
 		"status": 1, "accountnumber": account, "accountname": accountName, "paymentid": "0710006", "api": 1, "callback": m.setting().CallbackURL,
 		"settlement": map[string]any{"currency": currency, "frequency": "1", "channel": "1", "recipient": "", "sublist": ""}, "secret": callbackSecret,
 	}, nil}))

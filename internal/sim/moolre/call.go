@@ -97,27 +97,19 @@ type answer struct {
 	Go      any    `json:"go"`
 }
 
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // plain values only
-	}
-	return b
-}
-
 // give answers with data.
 func (c *call) give(code string, message, data any) {
-	c.Answer(http.StatusOK, jsonType, encode(answer{1, code, message, data, nil}))
+	c.Answer(http.StatusOK, jsonType, sim.Encode(answer{1, code, message, data, nil}))
 }
 
 // refuse answers a request that no fault takes away.
 func (c *call) refuse(status int, code string, message, data any) {
-	c.Write(status, jsonType, encode(answer{0, code, message, data, nil}))
+	c.Write(status, jsonType, sim.Encode(answer{0, code, message, data, nil}))
 }
 
 // used refuses a request whose reference is missing or was used before.
 func (c *call) used() {
-	c.Answer(http.StatusBadRequest, jsonType, encode(answer{"0", codeUsed, "External Reference is required and must be unique.", "externalref", nil}))
+	c.Answer(http.StatusBadRequest, jsonType, sim.Encode(answer{"0", codeUsed, "External Reference is required and must be unique.", "externalref", nil}))
 }
 
 // notFound is the answer about an unknown transaction, and about a collection that its payer has not approved yet.
@@ -127,7 +119,7 @@ var notFound = answer{0, codeNotFound, "Transaction not found", map[string]any{"
 func refusal(_, code string, _ sim.Order) (status int, body []byte) {
 	code = cmp.Or(code, codeNotPaid)
 	if code == codeNotFound {
-		return http.StatusOK, encode(notFound)
+		return http.StatusOK, sim.Encode(notFound)
 	}
-	return http.StatusOK, encode(answer{"0", code, []string{"The request was refused", "Contact support"}, "all", nil})
+	return http.StatusOK, sim.Encode(answer{"0", code, []string{"The request was refused", "Contact support"}, "all", nil})
 }

@@ -2,9 +2,7 @@ package moolre
 
 import (
 	"net/http"
-	"net/url"
 
-	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -28,10 +26,8 @@ func (m *moolre) controls() map[string]func(*http.Request) (any, error) {
 			if err := sim.Decode(r, &s); err != nil {
 				return nil, err
 			}
-			if s.CallbackURL != nil && *s.CallbackURL != "" {
-				if u, err := url.Parse(*s.CallbackURL); err != nil || u.Host == "" {
-					return nil, problem.Field("callback_url", "must be a URL")
-				}
+			if err := sim.CheckURL("callback_url", s.CallbackURL); err != nil {
+				return nil, err
 			}
 			m.mu.Lock()
 			if s.CallbackURL != nil {

@@ -85,7 +85,7 @@ func (m *moolre) callback(e sim.Entry) sim.Callback {
 	data := map[string]any{"txtstatus": 1, "payer": e.Party, "terminalid": "", "accountnumber": account, "name": "", "amount": amountText(e.Amount), "value": amountText(e.Amount),
 		"transactionid": transactionID(e), "externalref": e.Reference, "thirdpartyref": networkID(e)}
 	body := map[string]any{"status": 1, "code": "P01", "message": "Transaction Successful", "data": data, "secret": callbackSecret, "ts": stamp(latest(e)), "go": nil}
-	return sim.Callback{Method: http.MethodPost, URL: e.CallbackURL, Body: encode(body), Header: http.Header{"Content-Type": {jsonType}}}
+	return sim.Callback{Method: http.MethodPost, URL: e.CallbackURL, Body: sim.Encode(body), Header: http.Header{"Content-Type": {jsonType}}}
 }
 
 func latest(e sim.Entry) time.Time {
@@ -103,7 +103,7 @@ func forge(c sim.Callback) sim.Callback {
 	var body map[string]any
 	if json.Unmarshal(c.Body, &body) == nil {
 		body["secret"] = "11111111-1111-4111-8111-111111111111"
-		c.Body = encode(body)
+		c.Body = sim.Encode(body)
 	}
 	return c
 }

@@ -82,7 +82,7 @@ func (m *moolre) transfer(c *call) {
 	default:
 		o := sim.Order{Provider: Name, Kind: sim.Payout, Reference: string(b.Reference), Amount: amount, Party: party, Text: string(b.Text)}
 		m.place(c, o, func(e sim.Entry) {
-			c.Answer(http.StatusOK, jsonType, encode(answer{"1", codePaidOut, []string{"Pay out Successful", "Click close to view transactions."}, transferObject(e), nil}))
+			c.Answer(http.StatusOK, jsonType, sim.Encode(answer{"1", codePaidOut, []string{"Pay out Successful", "Click close to view transactions."}, transferObject(e), nil}))
 		})
 	}
 }
@@ -120,7 +120,7 @@ func (m *moolre) named(b body) (sim.Entry, bool) {
 func (m *moolre) status(c *call) {
 	e, ok := m.named(c.body)
 	if !ok || c.Hides(e) || e.Kind == sim.Collection && e.Status == sim.Pending {
-		c.Answer(http.StatusOK, jsonType, encode(notFound))
+		c.Answer(http.StatusOK, jsonType, sim.Encode(notFound))
 		return
 	}
 	c.Bends(&e)

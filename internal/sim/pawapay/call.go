@@ -39,21 +39,13 @@ func (c *call) body(into any) (ok bool) {
 		err = json.Unmarshal(raw, into)
 	}
 	if err != nil {
-		c.Write(http.StatusBadRequest, jsonType, encode(refused("", "INVALID_INPUT", "We were unable to parse the payload of the request")))
+		c.Write(http.StatusBadRequest, jsonType, sim.Encode(refused("", "INVALID_INPUT", "We were unable to parse the payload of the request")))
 	}
 	return err == nil
 }
 
 // give answers with HTTP 200, as pawaPay does for every request that it understands.
-func (c *call) give(v any) { c.Answer(http.StatusOK, jsonType, encode(v)) }
-
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // plain values only
-	}
-	return b
-}
+func (c *call) give(v any) { c.Answer(http.StatusOK, jsonType, sim.Encode(v)) }
 
 // refused is the body of a rejection. idName is the name of the member with the payment's id. If it is empty,
 // there is no such member.
@@ -74,9 +66,9 @@ func refusal(_, code string, o sim.Order) (status int, body []byte) {
 	}
 	if code == "UNKNOWN_ERROR" { // under HTTP 500 there is no status
 		delete(answer, "status")
-		return http.StatusInternalServerError, encode(answer)
+		return http.StatusInternalServerError, sim.Encode(answer)
 	}
-	return http.StatusOK, encode(answer)
+	return http.StatusOK, sim.Encode(answer)
 }
 
 // The resources. The book stores the resource of each order.

@@ -20,7 +20,7 @@ import (
 
 // callback is what pawaPay sends when a payment is final.
 func (p *pawapay) callback(e sim.Entry) sim.Callback {
-	b := sim.Callback{Method: http.MethodPost, URL: e.CallbackURL, Body: encode(object(e)), Header: http.Header{"Content-Type": {jsonType}}}
+	b := sim.Callback{Method: http.MethodPost, URL: e.CallbackURL, Body: sim.Encode(object(e)), Header: http.Header{"Content-Type": {jsonType}}}
 	if !p.setting().Unsigned {
 		p.sign(&b, p.key)
 	}

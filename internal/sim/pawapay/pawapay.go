@@ -53,7 +53,7 @@ func newPawaPay(s *sim.Sim, o Options) *pawapay {
 			}
 			c := &call{began}
 			if r.Header.Get("Authorization") != "Bearer "+token {
-				c.Write(http.StatusUnauthorized, jsonType, encode(refused("", "AUTHENTICATION_ERROR", "The API token is invalid")))
+				c.Write(http.StatusUnauthorized, jsonType, sim.Encode(refused("", "AUTHENTICATION_ERROR", "The API token is invalid")))
 				return
 			}
 			serve.serve(c)

@@ -83,7 +83,7 @@ func (p *pawapay) place(c *call, resource, id string, b body, to *party, o sim.O
 	name := idName(resource)
 	parsed, err := uuid.Parse(id)
 	if err != nil || parsed.Version() != 4 || len(id) != 36 {
-		c.Write(http.StatusBadRequest, jsonType, encode(refused(name, "INVALID_PARAMETER", "The id must be a UUIDv4", id)))
+		c.Write(http.StatusBadRequest, jsonType, sim.Encode(refused(name, "INVALID_PARAMETER", "The id must be a UUIDv4", id)))
 		return
 	}
 	number, amount, code := checked(b, to)

@@ -22,14 +22,6 @@ type answer struct {
 	Code    string `json:"code,omitempty"`
 }
 
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // plain values only
-	}
-	return b
-}
-
 // nextSteps are the texts that go with the codes of refusals.
 var nextSteps = map[string]string{
 	"invalid_transfer_recipient":   "Provide a valid recipient. Ensure you are passing the recipient code in the recipient param",
@@ -52,7 +44,7 @@ func refusal(_, code string, _ sim.Order) (status int, body []byte) {
 	if code != "invalid_transfer_recipient" {
 		message, kind = "The request could not be processed", "api_error"
 	}
-	return http.StatusBadRequest, encode(refused(message, kind, code))
+	return http.StatusBadRequest, sim.Encode(refused(message, kind, code))
 }
 
 // stamp writes a time as Paystack does.

@@ -47,13 +47,13 @@ func (c *call) body(into any) (ok bool) {
 
 // give answers with data.
 func (c *call) give(status int, message string, data any) {
-	c.Answer(status, "application/json", encode(answer{Status: true, Message: message, Data: data}))
+	c.Answer(status, "application/json", sim.Encode(answer{Status: true, Message: message, Data: data}))
 }
 
 // refuse answers a request with a refusal, unless a fault suppresses the response. Paystack's older refusals
 // have neither type nor code.
 func (c *call) refuse(status int, message, kind, code string) {
-	c.Write(status, "application/json", encode(refused(message, kind, code)))
+	c.Write(status, "application/json", sim.Encode(refused(message, kind, code)))
 }
 
 // setting returns whether transfers wait for an OTP, and where events go.

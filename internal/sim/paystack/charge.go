@@ -45,7 +45,7 @@ func (p *paystack) charge(c *call) {
 	default:
 		_, eventURL := p.setting()
 		o := sim.Order{Provider: Name, Kind: sim.Collection, Reference: b.Reference, Amount: amount, Party: payer.International(), CallbackURL: eventURL,
-			Fee: chargeFee(amount), Wire: string(encode(wired{Kind: wallet, Name: b.Email}))}
+			Fee: chargeFee(amount), Wire: string(sim.Encode(wired{Kind: wallet, Name: b.Email}))}
 		if wallet == "vod" {
 			o.Text = "Dial *110# for a voucher. The voucher of the simulator is " + goodOTP + "."
 			o.Fixed = &sim.Plan{Wait: true, Delay: promptTime, Then: sim.Failed, Reason: sim.Expired}
@@ -136,7 +136,7 @@ func (p *paystack) transaction(c *call) (sim.Entry, bool) {
 func (p *paystack) check(c *call) {
 	e, ok := p.transaction(c)
 	if !ok {
-		c.Answer(http.StatusBadRequest, "application/json", encode(refused("Transaction reference is invalid", "", "")))
+		c.Answer(http.StatusBadRequest, "application/json", sim.Encode(refused("Transaction reference is invalid", "", "")))
 		return
 	}
 	state := map[string]any{"reference": e.Reference, "status": p.chargeStatus(e)}
@@ -157,7 +157,7 @@ func (p *paystack) check(c *call) {
 func (p *paystack) verifyTransaction(c *call) {
 	e, ok := p.transaction(c)
 	if !ok {
-		c.Answer(http.StatusBadRequest, "application/json", encode(refused("Transaction reference not found", "", "")))
+		c.Answer(http.StatusBadRequest, "application/json", sim.Encode(refused("Transaction reference not found", "", "")))
 		return
 	}
 	c.give(http.StatusOK, "Verification successful", transactionObject(e, p.chargeStatus(e)))

@@ -2,9 +2,7 @@ package paystack
 
 import (
 	"net/http"
-	"net/url"
 
-	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -27,10 +25,8 @@ func (p *paystack) controls() map[string]func(*http.Request) (any, error) {
 			if err := sim.Decode(r, &s); err != nil {
 				return nil, err
 			}
-			if s.EventURL != nil && *s.EventURL != "" {
-				if u, err := url.Parse(*s.EventURL); err != nil || u.Host == "" {
-					return nil, problem.Field("event_url", "must be a URL")
-				}
+			if err := sim.CheckURL("event_url", s.EventURL); err != nil {
+				return nil, err
 			}
 			p.set(s.OTP, s.EventURL)
 			return view(r)

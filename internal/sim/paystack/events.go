@@ -43,7 +43,7 @@ func (p *paystack) event(e sim.Entry) sim.Callback {
 
 // signed returns a signed event with a body.
 func signed(url string, event any) sim.Callback {
-	body := encode(event)
+	body := sim.Encode(event)
 	return sim.Callback{Method: http.MethodPost, URL: url, Body: body, Header: http.Header{"Content-Type": {"application/json"}, signature: {sign(body)}}}
 }
 

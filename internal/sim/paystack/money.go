@@ -82,7 +82,7 @@ func (p *paystack) transfer(c *call) {
 func (p *paystack) order(b transferBody, to recipient, amount money.Pesewas) sim.Order {
 	otp, eventURL := p.setting()
 	o := sim.Order{Provider: Name, Kind: sim.Payout, Reference: b.Reference, Amount: amount, Party: to.account, CallbackURL: eventURL,
-		Text: b.Reason, Fee: fee(to.kind), Wire: string(encode(wired{to.kind, to.bank, to.name, to.code, otp}))}
+		Text: b.Reason, Fee: fee(to.kind), Wire: string(sim.Encode(wired{to.kind, to.bank, to.name, to.code, otp}))}
 	if to.kind == mobileMoney {
 		o.Party = sim.Party(to.account)
 	}
@@ -184,7 +184,7 @@ func (p *paystack) finalize(c *call) {
 func (p *paystack) verify(c *call) {
 	e, ok := p.s.Status(Name, c.Request.PathValue("reference"))
 	if !ok || e.Kind != sim.Payout || isRefund(e) || c.Hides(e) {
-		c.Answer(http.StatusNotFound, "application/json", encode(refused("Transfer not found", "", "")))
+		c.Answer(http.StatusNotFound, "application/json", sim.Encode(refused("Transfer not found", "", "")))
 		return
 	}
 	c.Bends(&e)

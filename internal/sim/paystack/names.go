@@ -43,7 +43,7 @@ func (p *paystack) ledger(c *call) {
 	rows := p.movements()
 	from := min((page-1)*perPage, len(rows))
 	shown := rows[from:min(from+perPage, len(rows))]
-	c.Answer(http.StatusOK, "application/json", encode(answer{Status: true, Message: "Balance ledger retrieved", Data: shown, Meta: map[string]any{
+	c.Answer(http.StatusOK, "application/json", sim.Encode(answer{Status: true, Message: "Balance ledger retrieved", Data: shown, Meta: map[string]any{
 		"total": len(rows), "skipped": from, "perPage": perPage, "page": page, "pageCount": (len(rows) + perPage - 1) / perPage,
 	}}))
 }

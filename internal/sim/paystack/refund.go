@@ -98,7 +98,7 @@ func (p *paystack) refund(c *call) {
 	}
 	_, eventURL := p.setting()
 	o := sim.Order{Provider: Name, Kind: sim.Payout, Reference: p.refundReference(b.Merchant), Amount: amount, Party: of.Party, CallbackURL: eventURL,
-		Text: b.Customer, Refunds: of.Reference, Wire: string(encode(wired{Kind: refundKind, Name: b.Merchant}))}
+		Text: b.Customer, Refunds: of.Reference, Wire: string(sim.Encode(wired{Kind: refundKind, Name: b.Merchant}))}
 	placed, ok := c.Order(o)
 	switch {
 	case !ok:
@@ -167,7 +167,7 @@ func (p *paystack) listRefunds(c *call) {
 	}
 	perPage, page := positive(q.Get("perPage"), 50), positive(q.Get("page"), 1)
 	from := min((page-1)*perPage, len(rows))
-	c.Answer(http.StatusOK, "application/json", encode(answer{Status: true, Message: "Refunds retrieved", Data: rows[from:min(from+perPage, len(rows))], Meta: map[string]any{
+	c.Answer(http.StatusOK, "application/json", sim.Encode(answer{Status: true, Message: "Refunds retrieved", Data: rows[from:min(from+perPage, len(rows))], Meta: map[string]any{
 		"total": len(rows), "skipped": from, "perPage": perPage, "page": page, "pageCount": (len(rows) + perPage - 1) / perPage,
 	}}))
 }
@@ -200,7 +200,7 @@ func (p *paystack) retryRefund(c *call) {
 		return
 	}
 	if refundStatus(e) != "needs-attention" || !p.s.Resolve(Name, e.Reference, sim.Success, "") {
-		c.Write(http.StatusUnprocessableEntity, "application/json", encode(answer{Message: `Invalid Refund state, refund status should be "needs-attention"`,
+		c.Write(http.StatusUnprocessableEntity, "application/json", sim.Encode(answer{Message: `Invalid Refund state, refund status should be "needs-attention"`,
 			Type: "validation_error", Code: "invalid_params", Meta: map[string]any{"nextStep": "Ensure that the value(s) you're passing are valid."}}))
 		return
 	}
