@@ -2,19 +2,14 @@ package hubtel_test
 
 import (
 	"context"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -25,83 +20,17 @@ import (
 )
 
 // bench is the adapter connected to a simulated Hubtel.
-type bench struct {
-	providertest.Bench
-	sim   *sim.Sim
-	clock *clock.Clock
-}
-
-// token is the token of the callback address.
-const token = "0123456789abcdef0123456789abcdef"
+type bench struct{ *providertest.Simulated }
 
 func newBench(t *testing.T, o sim.Options, habits simhubtel.Options) *bench {
 	t.Helper()
-	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
-	o.Clock = b.clock
-	s, err := sim.New(o, simhubtel.New(habits))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.sim = s
-	server := httptest.NewServer(s.Handler())
-	var mu sync.Mutex
-	var exchanges []provider.Exchange
-	var calls []provider.CallbackRequest
-	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		calls = append(calls, provider.CallbackRequest{Method: r.Method, Header: r.Header, Body: body})
-	}))
-	options := provider.ClientOptions{Mode: "test", Clock: b.clock, Record: func(e provider.Exchange) {
-		mu.Lock()
-		defer mu.Unlock()
-		exchanges = append(exchanges, e)
-	}}
-	account := simhubtel.Config(server.URL)
-	adapter := hubtel.New(account, options)
-	t.Cleanup(func() {
-		adapter.Close()
-		s.Close()
-		server.Close()
-		back.Close()
-	})
-	b.Bench = providertest.Bench{
-		Rail: adapter.Rail(), Unreachable: hubtel.New(simhubtel.Config("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.Telecel, Reasonless: true,
-		Fault: func(op, fault string, count int) {
-			if err := s.Inject(sim.Fault{Provider: simhubtel.Name, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Clear: s.ClearFaults,
-		Advance: func(d time.Duration) {
-			b.clock.Advance(d)
-			if err := s.Quiet(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Moved: func(reference string) []providertest.Movement {
-			var list []providertest.Movement
-			for _, e := range s.Entries(reference) {
-				list = append(list, providertest.Movement{Amount: e.Amount, Status: string(e.Status)})
-			}
-			return list
-		},
-		CallbackURL: back.URL + "/callbacks/hubtel/" + token,
-		Callbacks: func() []provider.CallbackRequest {
-			mu.Lock()
-			defer mu.Unlock()
-			got := calls
-			calls = nil
-			return got
-		},
-		Exchanges: func() []provider.Exchange {
-			mu.Lock()
-			defer mu.Unlock()
-			return exchanges
-		},
-		Secrets: []string{token, account.ClientSecret.Reveal(), "Basic ", "KWAME"},
-	}
+	b := &bench{providertest.Simulate(t, simhubtel.Name, o, func(string) sim.Part { return simhubtel.New(habits) },
+		func(base string, o provider.ClientOptions) (provider.Rail, func()) {
+			a := hubtel.New(simhubtel.Config(base), o)
+			return a.Rail(), a.Close
+		})}
+	b.Network, b.Reasonless = msisdn.Telecel, true
+	b.Secrets = []string{providertest.Token, simhubtel.Config("").ClientSecret.Reveal(), "Basic ", "KWAME"}
 	return b
 }
 
@@ -116,7 +45,7 @@ func TestHubtel_conformsToEveryRole(t *testing.T) {
 			t.Run("bundle seller", func(t *testing.T) { providertest.BundleSeller(t, b.Bench) })
 			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
 			t.Run("float", func(t *testing.T) {
-				providertest.FloatReader(t, b.Bench, func() []provider.Held { return accounts(b.sim) })
+				providertest.FloatReader(t, b.Bench, func() []provider.Held { return accounts(b.Sim) })
 			})
 		})
 	}
@@ -133,7 +62,7 @@ func TestHubtel_conformsToEveryRole(t *testing.T) {
 func TestCharges_equalHubtelsBook(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	ctx, rail := t.Context(), b.Rail
-	before := b.sim.Float(simhubtel.Name)
+	before := b.Sim.Float(simhubtel.Name)
 	var want money.Pesewas
 	final := func(ask func() provider.Outcome) provider.Outcome {
 		t.Helper()
@@ -175,11 +104,11 @@ func TestCharges_equalHubtelsBook(t *testing.T) {
 		o := final(func() provider.Outcome { return rail.Bundles.BundleStatus(ctx, status(reference, offer.Amount)) })
 		want -= offer.Amount + o.Fee
 	}
-	if got := b.sim.Float(simhubtel.Name) - before; got != want {
+	if got := b.Sim.Float(simhubtel.Name) - before; got != want {
 		t.Errorf("the book moved by %v, the outcomes say %v", got, want)
 	}
-	if held, _ := rail.Floats.Float(ctx); !slices.Equal(held, accounts(b.sim)) {
-		t.Errorf("float %v, the book has %v", held, accounts(b.sim))
+	if held, _ := rail.Floats.Float(ctx); !slices.Equal(held, accounts(b.Sim)) {
+		t.Errorf("float %v, the book has %v", held, accounts(b.Sim))
 	}
 }
 
@@ -187,7 +116,7 @@ func TestCharges_equalHubtelsBook(t *testing.T) {
 // failure, whatever the age of the payment.
 func TestUnpaid_isNotFinal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
-	reference, sent := uuid.NewString(), b.clock.Now()
+	reference, sent := uuid.NewString(), b.Clock.Now()
 	b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("020"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
 	ask := func(sentAt time.Time) provider.Outcome {
 		return b.Rail.Collector.CollectStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("020"), SentAt: sentAt})
@@ -246,11 +175,11 @@ func TestStatus_paidDespiteRefusal(t *testing.T) {
 	} {
 		for _, answer := range simhubtel.RefusalAnswers() {
 			reference := uuid.NewString()
-			if err := b.sim.Inject(sim.Fault{Provider: simhubtel.Name, Operation: op, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
+			if err := b.Sim.Inject(sim.Fault{Provider: simhubtel.Name, Operation: op, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
 				t.Fatal(err)
 			}
 			o := do.submit(reference)
-			if o.Class != provider.Rejected && o.Class != provider.Unknown || o.Unposted || o.Final() || len(b.sim.Entries(reference)) != 1 {
+			if o.Class != provider.Rejected && o.Class != provider.Unknown || o.Unposted || o.Final() || len(b.Sim.Entries(reference)) != 1 {
 				t.Errorf("%s %q: %+v", op, answer, o)
 			}
 			if o.Clear {
@@ -280,7 +209,7 @@ func TestStatus_inconclusiveResponses(t *testing.T) {
 		return b.Rail.TopUpper.TopUpStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000")})
 	}
 	for _, answer := range simhubtel.StatusAnswers() {
-		if err := b.sim.Inject(sim.Fault{Provider: simhubtel.Name, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
+		if err := b.Sim.Inject(sim.Fault{Provider: simhubtel.Name, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		if o := ask(); o.Class != provider.Unknown || o.NotFound {
@@ -305,7 +234,7 @@ func TestSubmission_withoutCallbackURL(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
 	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000"), Network: b.Network, Reference: "r"})
-	if o.Class != provider.NotSent || !strings.Contains(o.Message, "callback URL") || len(b.sim.Entries(reference)) != 0 {
+	if o.Class != provider.NotSent || !strings.Contains(o.Message, "callback URL") || len(b.Sim.Entries(reference)) != 0 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -320,13 +249,13 @@ func TestReference_usedOnce(t *testing.T) {
 	if o := send(refused, "030", 100); o.Class != provider.Rejected || o.Reason != provider.ReasonRefused {
 		t.Errorf("refused: %+v", o)
 	}
-	if err := b.sim.SetFloat(simhubtel.Name, 99); err != nil {
+	if err := b.Sim.SetFloat(simhubtel.Name, 99); err != nil {
 		t.Fatal(err)
 	}
 	if o := send(unpaid, "000", 100); o.Class != provider.Rejected || o.Reason != provider.ReasonFloat || o.Code != "4075" {
 		t.Errorf("float too low: %+v", o)
 	}
-	if err := b.sim.SetFloat(simhubtel.Name, 10_000); err != nil {
+	if err := b.Sim.SetFloat(simhubtel.Name, 10_000); err != nil {
 		t.Fatal(err)
 	}
 	if o := send(failed, "024", 100); o.Class != provider.Accepted {
@@ -346,7 +275,7 @@ func TestReference_usedOnce(t *testing.T) {
 		if o := send(reference, "000", 100); o.Class != provider.Rejected || o.Duplicate || o.Code != "4000" {
 			t.Errorf("used again: %+v", o)
 		}
-		if e := b.sim.Entries(reference); len(e) > 0 && e[0].Status == sim.Success {
+		if e := b.Sim.Entries(reference); len(e) > 0 && e[0].Status == sim.Success {
 			t.Errorf("paid: %+v", e)
 		}
 	}
@@ -369,13 +298,13 @@ func TestOffers_changedPriceIsRefused(t *testing.T) {
 	dearer, gone := offers[1], offers[0]
 	b.Fault("offers", "offers_change", 2)
 	for _, offer := range []provider.Offer{dearer, gone} {
-		if reference, o := buy(b.Rail, offer); o.Class != provider.Rejected || o.Reason != provider.ReasonOfferGone || len(b.sim.Entries(reference)) != 0 {
+		if reference, o := buy(b.Rail, offer); o.Class != provider.Rejected || o.Reason != provider.ReasonOfferGone || len(b.Sim.Entries(reference)) != 0 {
 			t.Errorf("%v changed: %+v", offer, o)
 		}
 	}
 	for _, fault := range []string{"outage", "malformed", "answer_lost", "forbidden"} {
 		b.Fault("offers", fault, 20)
-		if reference, o := buy(b.Rail, dearer); o.Class != provider.NotSent || len(b.sim.Entries(reference)) != 0 {
+		if reference, o := buy(b.Rail, dearer); o.Class != provider.NotSent || len(b.Sim.Entries(reference)) != 0 {
 			t.Errorf("%s while asking: %+v", fault, o)
 		}
 		b.Clear()
@@ -402,7 +331,7 @@ func TestGateway_addressNotListed(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	reference := uuid.NewString()
 	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 100, MSISDN: b.Wallet("000"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
-	if o.Class != provider.Barred || len(b.sim.Entries(reference)) != 0 {
+	if o.Class != provider.Barred || len(b.Sim.Entries(reference)) != 0 {
 		t.Errorf("%+v", o)
 	}
 	if o := b.Rail.Disburser.DisburseStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 100}); o.Class != provider.Unknown {
@@ -436,7 +365,7 @@ func TestBankAccount_keepsLettersAndZeros(t *testing.T) {
 			t.Errorf("%s: %q, %+v", account, name, o)
 		}
 		o = b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 100, BankCode: "300304", Account: account, Name: name, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
-		if e := b.sim.Entries(reference); o.Class != provider.Accepted || len(e) != 1 || e[0].Party != account {
+		if e := b.Sim.Entries(reference); o.Class != provider.Accepted || len(e) != 1 || e[0].Party != account {
 			t.Errorf("%s: %+v, %+v", account, o, e)
 		}
 	}

@@ -2,17 +2,12 @@ package mtnmomo_test
 
 import (
 	"context"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -24,84 +19,24 @@ import (
 
 // bench is the adapter connected to a simulated MTN.
 type bench struct {
-	providertest.Bench
-	sim     *sim.Sim
-	clock   *clock.Clock
+	*providertest.Simulated
 	adapter *mtnmomo.Adapter
 	config  config.MTN
 }
 
-// token is the token of the callback address.
-const token = "0123456789abcdef0123456789abcdef"
-
 func newBench(t *testing.T, o sim.Options, habits simmtn.Options) *bench {
 	t.Helper()
-	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
-	o.Clock = b.clock
-	s, err := sim.New(o, simmtn.New(habits))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.sim = s
-	server := httptest.NewServer(s.Handler())
-	var mu sync.Mutex
-	var exchanges []provider.Exchange
-	var calls []provider.CallbackRequest
-	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		calls = append(calls, provider.CallbackRequest{Method: r.Method, Header: r.Header, Body: body})
-	}))
-	b.config = simmtn.Config(server.URL)
-	options := provider.ClientOptions{Mode: "test", Clock: b.clock, Record: func(e provider.Exchange) {
-		mu.Lock()
-		defer mu.Unlock()
-		exchanges = append(exchanges, e)
-	}}
-	b.adapter = mtnmomo.New(b.config, options)
-	t.Cleanup(func() {
-		b.adapter.Close()
-		s.Close()
-		server.Close()
-		back.Close()
-	})
-	b.Bench = providertest.Bench{
-		Rail: b.adapter.Rail(), Unreachable: mtnmomo.New(simmtn.Config("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.MTN,
-		Fault: func(op, fault string, count int) {
-			if err := s.Inject(sim.Fault{Provider: simmtn.Name, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
-				t.Fatal(err)
+	b := &bench{}
+	b.Simulated = providertest.Simulate(t, simmtn.Name, o, func(string) sim.Part { return simmtn.New(habits) },
+		func(base string, o provider.ClientOptions) (provider.Rail, func()) {
+			a := mtnmomo.New(simmtn.Config(base), o)
+			if b.adapter == nil {
+				b.adapter, b.config = a, simmtn.Config(base)
 			}
-		},
-		Clear: s.ClearFaults,
-		Advance: func(d time.Duration) {
-			b.clock.Advance(d)
-			if err := s.Quiet(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Moved: func(reference string) []providertest.Movement {
-			var list []providertest.Movement
-			for _, e := range s.Entries(reference) {
-				list = append(list, providertest.Movement{Amount: e.Amount, Status: string(e.Status)})
-			}
-			return list
-		},
-		CallbackURL: back.URL + "/callbacks/mtn/" + token,
-		Callbacks: func() []provider.CallbackRequest {
-			mu.Lock()
-			defer mu.Unlock()
-			got := calls
-			calls = nil
-			return got
-		},
-		Exchanges: func() []provider.Exchange {
-			mu.Lock()
-			defer mu.Unlock()
-			return exchanges
-		},
-		Secrets: []string{token, b.config.CollectionAPIKey.Reveal(), b.config.DisbursementKey.Reveal(), "Bearer ", "access_token\":\"c", "KWAME"},
-	}
+			return a.Rail(), a.Close
+		})
+	b.Network = msisdn.MTN
+	b.Secrets = []string{providertest.Token, b.config.CollectionAPIKey.Reveal(), b.config.DisbursementKey.Reveal(), "Bearer ", "access_token\":\"c", "KWAME"}
 	return b
 }
 
@@ -117,7 +52,7 @@ func TestMTN_conformsToEveryRole(t *testing.T) {
 			t.Run("refunder", func(t *testing.T) { providertest.Refunder(t, b.Bench) })
 			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
 			t.Run("float", func(t *testing.T) {
-				providertest.FloatReader(t, b.Bench, func() []provider.Held { return accounts(b.sim) })
+				providertest.FloatReader(t, b.Bench, func() []provider.Held { return accounts(b.Sim) })
 			})
 		})
 	}
@@ -130,7 +65,7 @@ func TestStatus_paidDespiteRefusal(t *testing.T) {
 	clear := 0
 	for _, answer := range simmtn.RefusalAnswers() {
 		reference := uuid.NewString()
-		if err := b.sim.Inject(sim.Fault{Provider: simmtn.Name, Operation: sim.OpCollect, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
+		if err := b.Sim.Inject(sim.Fault{Provider: simmtn.Name, Operation: sim.OpCollect, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		o := b.collect(reference)
@@ -163,7 +98,7 @@ func TestStatus_inconclusiveResponses(t *testing.T) {
 		return b.Rail.Collector.CollectStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000")})
 	}
 	for _, answer := range simmtn.StatusAnswers() {
-		if err := b.sim.Inject(sim.Fault{Provider: simmtn.Name, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
+		if err := b.Sim.Inject(sim.Fault{Provider: simmtn.Name, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		if o := ask(); o.Class != provider.Unknown || o.NotFound {

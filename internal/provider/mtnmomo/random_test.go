@@ -44,10 +44,10 @@ func TestRandomFaults_agreeWithMTNsBook(t *testing.T) {
 					if k == sim.Slow || k == sim.RefuseAfter { // these need the clock to move; they have tests of their own
 						continue
 					}
-					b.sim.Inject(sim.Fault{Provider: simmtn.Name, Kind: k, Count: 1 + rnd.IntN(2)})
+					b.Sim.Inject(sim.Fault{Provider: simmtn.Name, Kind: k, Count: 1 + rnd.IntN(2)})
 				}
 				if rnd.IntN(20) == 0 {
-					b.clock.Advance(time.Duration(rnd.IntN(3000)) * time.Second)
+					b.Clock.Advance(time.Duration(rnd.IntN(3000)) * time.Second)
 				}
 				for post := range 1 + rnd.IntN(2) {
 					if p.out {
@@ -57,7 +57,7 @@ func TestRandomFaults_agreeWithMTNsBook(t *testing.T) {
 						p.o = b.Rail.Collector.Collect(context.Background(), provider.CollectRequest{
 							ProviderReference: p.reference, Amount: p.amount, MSISDN: p.to, CallbackURL: b.CallbackURL})
 					}
-					n := len(b.sim.Entries(p.reference))
+					n := len(b.Sim.Entries(p.reference))
 					switch {
 					case p.o.Class == provider.Accepted && n != 1,
 						p.o.Class == provider.NotSent && post == 0 && n > 0,
@@ -73,10 +73,10 @@ func TestRandomFaults_agreeWithMTNsBook(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	b.sim.ClearFaults()
+	b.Sim.ClearFaults()
 	b.Advance(time.Hour)
 	b.Advance(time.Hour)
-	want := b.sim.Opening(simmtn.Name)
+	want := b.Sim.Opening(simmtn.Name)
 	known := map[string]int{}
 	for _, list := range sent {
 		for _, p := range list {
@@ -89,7 +89,7 @@ func TestRandomFaults_agreeWithMTNsBook(t *testing.T) {
 			if provider.Mismatch(o, provider.Expect{Reference: p.reference, Amount: p.amount, Party: string(p.to)}) {
 				t.Errorf("%+v %+v is about another payment", o, o.Echo)
 			}
-			entries := b.sim.Entries(p.reference)
+			entries := b.Sim.Entries(p.reference)
 			if o.NotFound != (len(entries) == 0) || o.Class == provider.Accepted && string(entries[0].Status) != o.State.String() {
 				t.Errorf("%+v, the book has %+v", o, entries)
 			}
@@ -103,7 +103,7 @@ func TestRandomFaults_agreeWithMTNsBook(t *testing.T) {
 			}
 		}
 	}
-	if got := b.sim.Float(simmtn.Name); got != want {
+	if got := b.Sim.Float(simmtn.Name); got != want {
 		t.Errorf("float %v, by the adapter's answers %v", got, want)
 	}
 	if known["success"] < 100 || known["failed"] < 100 {

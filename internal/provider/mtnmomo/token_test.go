@@ -32,8 +32,8 @@ func TestToken_sharedByWaitingCallers(t *testing.T) {
 	for i := range outcomes {
 		wg.Go(func() { outcomes[i] = b.collect(uuid.NewString()) })
 	}
-	clocktest.Await(t, "somebody to wait for the clock", func() bool { return b.clock.Waiting() > 0 })
-	b.clock.Advance(time.Minute)
+	clocktest.Await(t, "somebody to wait for the clock", func() bool { return b.Clock.Waiting() > 0 })
+	b.Clock.Advance(time.Minute)
 	wg.Wait()
 	for _, o := range outcomes {
 		if o.Class != provider.Accepted {
@@ -43,12 +43,12 @@ func TestToken_sharedByWaitingCallers(t *testing.T) {
 	if n := b.tokens(); n != 1 {
 		t.Errorf("%d token calls for 50 requests", n)
 	}
-	b.clock.Advance(58 * time.Minute)
+	b.Clock.Advance(58 * time.Minute)
 	b.collect(uuid.NewString())
 	if n := b.tokens(); n != 1 {
 		t.Errorf("renewed early: %d token calls", n)
 	}
-	b.clock.Advance(90 * time.Second)
+	b.Clock.Advance(90 * time.Second)
 	if o := b.collect(uuid.NewString()); o.Class != provider.Accepted || b.tokens() != 2 {
 		t.Errorf("%+v after %d token calls", o, b.tokens())
 	}
@@ -59,11 +59,11 @@ func TestToken_clockSet(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	b.collect(uuid.NewString())
 	for i, step := range []time.Duration{-24 * time.Hour, 48 * time.Hour} {
-		b.clock.Set(step)
+		b.Clock.Set(step)
 		if b.collect(uuid.NewString()); b.tokens() != i+1 {
 			t.Errorf("set by %v: %d token calls", step, b.tokens())
 		}
-		b.clock.Advance(time.Hour)
+		b.Clock.Advance(time.Hour)
 		if b.collect(uuid.NewString()); b.tokens() != i+2 {
 			t.Errorf("an hour after a step of %v: %d token calls", step, b.tokens())
 		}
@@ -79,13 +79,13 @@ func TestToken_cancelledCallerStopsNoOther(t *testing.T) {
 		return b.Rail.Collector.Collect(ctx, provider.CollectRequest{ProviderReference: uuid.NewString(), Amount: 500, MSISDN: b.Wallet("000")})
 	}
 	go func() { first <- collect(ctx) }()
-	clocktest.Await(t, "somebody to wait for the clock", func() bool { return b.clock.Waiting() > 0 })
+	clocktest.Await(t, "somebody to wait for the clock", func() bool { return b.Clock.Waiting() > 0 })
 	go func() { second <- collect(context.Background()) }()
 	cancel()
 	if o := <-first; o.Class != provider.NotSent {
 		t.Errorf("who gave up: %+v", o)
 	}
-	b.clock.Advance(time.Minute)
+	b.Clock.Advance(time.Minute)
 	if o := <-second; o.Class != provider.Accepted {
 		t.Errorf("who waited: %+v", o)
 	}
@@ -176,8 +176,8 @@ func TestSim_documentedNumbers(t *testing.T) {
 		if o := status(reference, "040"); o.Class != provider.Accepted || o.State != provider.Pending {
 			t.Errorf("040 waiting: %+v", o)
 		}
-		prompts := b.sim.Prompts(string(b.Wallet("040")))
-		if _, err := b.sim.Answer(b.Wallet("040").Local(), prompts[len(prompts)-1].ID, action); err != nil {
+		prompts := b.Sim.Prompts(string(b.Wallet("040")))
+		if _, err := b.Sim.Answer(b.Wallet("040").Local(), prompts[len(prompts)-1].ID, action); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]string{"approve": "", "decline": provider.ReasonDeclined, "wrong_pin": provider.ReasonPIN}[action]

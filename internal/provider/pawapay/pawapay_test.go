@@ -23,7 +23,7 @@ type bench struct{ *providertest.Simulated }
 
 func newBench(t *testing.T, habits simpawapay.Options) *bench {
 	t.Helper()
-	b := &bench{providertest.Simulate(t, simpawapay.Name, func(callbackURL string) sim.Part {
+	b := &bench{providertest.Simulate(t, simpawapay.Name, sim.Options{}, func(callbackURL string) sim.Part {
 		habits.CallbackURL = callbackURL
 		return simpawapay.New(habits)
 	}, func(base string, o provider.ClientOptions) (provider.Rail, func()) {

@@ -23,7 +23,7 @@ type bench struct{ *providertest.Simulated }
 
 func newBench(t *testing.T, habits simpaystack.Options) *bench {
 	t.Helper()
-	b := &bench{providertest.Simulate(t, simpaystack.Name, func(callbackURL string) sim.Part {
+	b := &bench{providertest.Simulate(t, simpaystack.Name, sim.Options{}, func(callbackURL string) sim.Part {
 		habits.EventURL = callbackURL
 		return simpaystack.New(habits)
 	}, func(base string, o provider.ClientOptions) (provider.Rail, func()) {

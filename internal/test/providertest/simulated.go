@@ -22,9 +22,13 @@ type Simulated struct {
 	Base  string // address of the simulator
 }
 
+// Token is the token of the callback address.
+const Token = "0123456789abcdef0123456789abcdef"
+
 // Simulate starts a simulator with one provider, and an adapter in front of it. part returns the provider, whose callbacks go
-// to the address. adapter returns the rail of an adapter for the simulator at base, and its Close.
-func Simulate(t *testing.T, name string, part func(callbackURL string) sim.Part, adapter func(base string, o provider.ClientOptions) (provider.Rail, func())) *Simulated {
+// to the address. adapter returns the rail of an adapter for the simulator at base, and its Close. Its first call is for the
+// running simulator.
+func Simulate(t *testing.T, name string, o sim.Options, part func(callbackURL string) sim.Part, adapter func(base string, o provider.ClientOptions) (provider.Rail, func())) *Simulated {
 	t.Helper()
 	b := &Simulated{Clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
 	var mu sync.Mutex
@@ -36,8 +40,9 @@ func Simulate(t *testing.T, name string, part func(callbackURL string) sim.Part,
 		defer mu.Unlock()
 		calls = append(calls, provider.CallbackRequest{Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header, Body: body})
 	}))
-	callbackURL := back.URL + "/callbacks/" + name + "/token"
-	s, err := sim.New(sim.Options{Clock: b.Clock}, part(callbackURL))
+	callbackURL := back.URL + "/callbacks/" + name + "/" + Token
+	o.Clock = b.Clock
+	s, err := sim.New(o, part(callbackURL))
 	if err != nil {
 		t.Fatal(err)
 	}
