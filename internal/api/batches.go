@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,14 +189,7 @@ func listBatches(c *call) error {
 		w.End()
 	}
 	w.End()
-	query := url.Values{}
-	if status != "" {
-		query.Set("status", status)
-	}
-	if size != defaultPage {
-		query.Set("page_size", strconv.Itoa(size))
-	}
-	c.filteredPages(query, number, size, int64(total), len(list))
+	c.statusPages(status, number, size, defaultPage, int64(total), len(list))
 	w.End()
 	return nil
 }
@@ -224,14 +216,7 @@ func batchRows(c *call) error {
 		w.batchRow(r)
 	}
 	w.End()
-	query := url.Values{}
-	if status != "" {
-		query.Set("status", status)
-	}
-	if size != batchPage {
-		query.Set("page_size", strconv.Itoa(size))
-	}
-	c.filteredPages(query, number, size, int64(total), len(rows))
+	c.statusPages(status, number, size, batchPage, int64(total), len(rows))
 	w.End()
 	return nil
 }

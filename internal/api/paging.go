@@ -17,11 +17,24 @@ const (
 
 // pages writes the links and numbers of a page of a list without filters.
 func (c *call) pages(number, size, defaultSize int, total int64, rows int) {
+	c.filteredPages(sized(url.Values{}, size, defaultSize), number, size, total, rows)
+}
+
+// statusPages writes the links and numbers of a page of a list with a filter of status.
+func (c *call) statusPages(status string, number, size, defaultSize int, total int64, rows int) {
 	query := url.Values{}
+	if status != "" {
+		query.Set("status", status)
+	}
+	c.filteredPages(sized(query, size, defaultSize), number, size, total, rows)
+}
+
+// sized adds the size of the pages to a query, unless it is the default.
+func sized(query url.Values, size, defaultSize int) url.Values {
 	if size != defaultSize {
 		query.Set("page_size", strconv.Itoa(size))
 	}
-	c.filteredPages(query, number, size, total, rows)
+	return query
 }
 
 // filteredPages writes the links and numbers of a page. The links keep the filters of query.

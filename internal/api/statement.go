@@ -1,8 +1,6 @@
 package api
 
 import (
-	"strconv"
-
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/statement"
 )
@@ -47,10 +45,7 @@ func statementPage(c *call) error {
 	if which != "" {
 		query.Set("balance", which)
 	}
-	if size != maxPageSize {
-		query.Set("page_size", strconv.Itoa(size))
-	}
-	c.filteredPages(query, number, size, s.Total(), len(entries))
+	c.filteredPages(sized(query, size, maxPageSize), number, size, s.Total(), len(entries))
 	w.End()
 	return nil
 }
