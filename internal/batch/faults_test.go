@@ -232,9 +232,7 @@ func TestRecovery_sameFilePaysOnce(t *testing.T) {
 		}
 		n.pass(time.Minute)
 		// The restored database knows the account, and nothing of the batch.
-		life := newFixture(t, dbtest.Open(t, d.Engine()))
-		life.bank, life.recovers, life.tenantID = f.bank, true, f.tenant.ID
-		again := life.node("b")
+		again := f.restored().node("b")
 		if err := again.lost.Begin(t.Context(), "a restore", time.Time{}, "a restore", "ama"); err != nil {
 			t.Fatal(err)
 		}
@@ -269,15 +267,14 @@ func TestRecovery_fromTheMiddle(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(time.Minute)
-		life := newFixture(t, dbtest.Open(t, d.Engine()))
-		life.bank, life.recovers, life.tenantID = f.bank, true, f.tenant.ID
-		restored := life.stopped("b")
+		old := f.restored()
+		restored := old.stopped("b")
 		b := restored.requested("Salaries", file(250))
 		if err := restored.start(b); err != nil {
 			t.Fatal(err)
 		}
 		restored.run(t.Context(), b.Tenant, b.ID)
-		err := restored.lost.Begin(t.Context(), "a restore", time.Time{}, "a restore", "ama", func(tx *db.Tx) error { RecoveryBegan(tx, life.clock); return nil })
+		err := restored.lost.Begin(t.Context(), "a restore", time.Time{}, "a restore", "ama", func(tx *db.Tx) error { RecoveryBegan(tx, old.clock); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,8 +285,8 @@ func TestRecovery_fromTheMiddle(t *testing.T) {
 		if err := restored.lost.Open(t.Context(), "all is done again", "ama"); err != nil {
 			t.Fatal(err)
 		}
-		heir := life.node("c")
-		life.clock.Advance(2 * time.Second)
+		heir := old.node("c")
+		old.clock.Advance(2 * time.Second)
 		if err := heir.Resume(t.Context(), b.Tenant, b.ID, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sheet"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
 	"github.com/makola/makola/internal/treasury"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -148,6 +149,15 @@ type node struct {
 func newFixture(t testing.TB, d *db.DB) *fixture {
 	t.Helper()
 	return &fixture{t: t, db: d, clock: clock.NewManual(time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)), bank: &bank{paid: map[string]money.Pesewas{}, party: map[string]string{}, posts: map[string]int{}}}
+}
+
+// restored returns a fixture with a fresh database, as after a restore of a backup that knows the account and nothing of its
+// batches. The provider has what it paid.
+func (f *fixture) restored() *fixture {
+	f.t.Helper()
+	r := newFixture(f.t, dbtest.Open(f.t, f.db.Engine()))
+	r.bank, r.recovers, r.tenantID = f.bank, true, f.tenant.ID
+	return r
 }
 
 // node makes a process that runs jobs.

@@ -325,9 +325,7 @@ func TestRecovery_sameIdempotencyKey(t *testing.T) {
 		n := f.node("a")
 		b := send(n, "Salaries")
 		n.pass(time.Minute)
-		life := newFixture(t, dbtest.Open(t, d.Engine()))
-		life.bank, life.recovers, life.tenantID = f.bank, true, f.tenant.ID
-		again := life.node("b")
+		again := f.restored().node("b")
 		if err := again.lost.Begin(t.Context(), "a restore", time.Time{}, "a restore", "ama"); err != nil {
 			t.Fatal(err)
 		}
