@@ -70,24 +70,31 @@ func TestCollect_railNeedsOfTheAccount(t *testing.T) {
 	})
 }
 
+// waitsForVoucher collects from a Telecel wallet over a provider that may need a voucher, which gives the answer.
+func (h *fixture) waitsForVoucher(answer provider.Outcome) (*node, book.Payment) {
+	h.t.Helper()
+	h.rails = []provider.Rail{needy(h.first)}
+	n := h.node("a")
+	n.setRoute(route.Collect, "paystack")
+	address, on := "accounts@example.com", true
+	n.set(tenant.Change{Email: &address, Voucher: &on})
+	in := h.collect()
+	in.Network, in.MSISDN = msisdn.Telecel, telecel
+	h.first.script(always(answer), always(pending))
+	pay, _, err := n.Collect(h.t.Context(), h.caller(), in)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	n.pass(time.Second)
+	return n, pay
+}
+
 // A voucher is sent to the provider of a pending collection of the same account. Whatever the provider answers, the
 // status query decides.
 func TestVoucher_goesToTheProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
-		h.rails = []provider.Rail{needy(h.first)}
-		n := h.node("a")
-		n.setRoute(route.Collect, "paystack")
-		address, on := "accounts@example.com", true
-		n.set(tenant.Change{Email: &address, Voucher: &on})
-		in := h.collect()
-		in.Network, in.MSISDN = msisdn.Telecel, telecel
-		h.first.script(always(pending), always(pending))
-		pay, _, err := n.Collect(t.Context(), h.caller(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.pass(time.Second)
+		n, pay := h.waitsForVoucher(pending)
 		stranger := n.newTenant(0)
 		if _, err := n.Voucher(t.Context(), stranger.ID, pay.ID, "123456"); !problem.Is(err, problem.NotFound) {
 			t.Errorf("of another account: %v", err)
@@ -98,11 +105,11 @@ func TestVoucher_goesToTheProvider(t *testing.T) {
 		}{"taken": {pending, ""}, "refused": {bare, problem.Invalid}, "silent": {unknown, problem.Unavailable}} {
 			h.first.script(always(pending), always(c.answer))
 			n.clock.Advance(hintTime)
-			_, err := n.Voucher(t.Context(), h.tenant.ID, in.Reference, "123456")
+			_, err := n.Voucher(t.Context(), h.tenant.ID, pay.Reference, "123456")
 			if c.kind == "" && err != nil || c.kind != "" && !problem.Is(err, c.kind) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if _, err := n.Voucher(t.Context(), h.tenant.ID, in.Reference, "123456"); !problem.Is(err, problem.RateLimited) {
+			if _, err := n.Voucher(t.Context(), h.tenant.ID, pay.Reference, "123456"); !problem.Is(err, problem.RateLimited) {
 				t.Errorf("%s, twice: %v", name, err)
 			}
 			if is := n.must(book.KindCollection, pay.ID); is.Status != book.StatusPending {
@@ -111,7 +118,7 @@ func TestVoucher_goesToTheProvider(t *testing.T) {
 		}
 		h.first.script(always(pending), always(success))
 		n.pass(time.Minute)
-		if _, err := n.Voucher(t.Context(), h.tenant.ID, in.Reference, "123456"); !problem.Is(err, problem.Invalid) || n.must(book.KindCollection, pay.ID).Status != book.StatusSuccess {
+		if _, err := n.Voucher(t.Context(), h.tenant.ID, pay.Reference, "123456"); !problem.Is(err, problem.Invalid) || n.must(book.KindCollection, pay.ID).Status != book.StatusSuccess {
 			t.Errorf("of a final collection: %v", err)
 		}
 		n.sound()
@@ -125,19 +132,7 @@ func TestVoucher_notBeforeTheCollection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newFixture(t, d)
-				h.rails = []provider.Rail{needy(h.first)}
-				n := h.node("a")
-				n.setRoute(route.Collect, "paystack")
-				address, on := "accounts@example.com", true
-				n.set(tenant.Change{Email: &address, Voucher: &on})
-				in := h.collect()
-				in.Network, in.MSISDN = msisdn.Telecel, telecel
-				h.first.script(always(answer), always(pending))
-				pay, _, err := n.Collect(t.Context(), h.caller(), in)
-				if err != nil {
-					t.Fatal(err)
-				}
-				n.pass(time.Second)
+				n, pay := h.waitsForVoucher(answer)
 				_, before := h.first.counts()
 				if _, err := n.Voucher(t.Context(), h.tenant.ID, pay.ID, "123456"); !problem.Is(err, problem.Invalid) {
 					t.Errorf("before a submission: %v", err)
