@@ -132,20 +132,26 @@ var accountFaults = map[string]fault{
 	"own money sent": {`INSERT INTO own_transfers (id, asset, source, target, amount, fee, state, reference, sent_at, ended_at) VALUES ('x' || $1, 'GHS', 'bank/gcb', 'float/mtn', 5, 0, 'sent', '', 1, 0)`, `DELETE FROM own_transfers WHERE id = 'x' || $1`},
 }
 
+// findsAccountFaults plants and mends each of accountFaults. The recent check finds it at once.
+func (f *fixture) findsAccountFaults() {
+	f.t.Helper()
+	for name, fault := range accountFaults {
+		f.exec(fault.plant, "1")
+		if f.recent().Count() == 0 {
+			f.t.Errorf("%s: not found", name)
+		}
+		f.exec(fault.mend, "1")
+		f.sound(name + " mended")
+	}
+}
+
 // TestRecent_findsAccountFaults: a wrong balance is found at once, however old its transfers are.
 func TestRecent_findsAccountFaults(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
 		f.loader.Clock.Advance(time.Hour)
 		f.sound("before")
-		for name, fault := range accountFaults {
-			f.exec(fault.plant, "1")
-			if f.recent().Count() == 0 {
-				t.Errorf("%s: not found", name)
-			}
-			f.exec(fault.mend, "1")
-			f.sound(name + " mended")
-		}
+		f.findsAccountFaults()
 	})
 }
 

@@ -56,14 +56,7 @@ func TestRecent_clockSetBack(t *testing.T) {
 				if s, err := f.State(t.Context()); err != nil || s.Stage != "" || s.FullAt.After(f.loader.Clock.Now()) || s.FullAt.Before(f.new[0].CreatedAt) {
 					t.Fatalf("no full check was made after the step: %+v, %v", s, err)
 				}
-				for name, fault := range accountFaults {
-					f.exec(fault.plant, "1")
-					if f.recent().Count() == 0 {
-						t.Errorf("%s: not found", name)
-					}
-					f.exec(fault.mend, "1")
-					f.sound(name + " mended")
-				}
+				f.findsAccountFaults()
 			})
 		})
 	}
