@@ -68,6 +68,34 @@ func (b *browsed) downloads(provider, account string) *sheet.File {
 	return file
 }
 
+// imports imports the statement of a simulated account.
+func (b *browsed) imports(name, account string) reconcile.Imported {
+	b.t.Helper()
+	done, err := b.reconcile.Import(b.t.Context(), reconcile.Upload{Source: "test/" + name + "/" + account, FileName: "statement.csv", By: "ama", ByName: "Ama", Confirmed: true,
+		Answers: reconcile.Layout{Sign: reconcile.SignIn}}, b.downloads(name, account))
+	if err != nil || done.Reading != nil {
+		b.t.Fatalf("%v %+v", err, done)
+	}
+	return done
+}
+
+// exceptionsBy matches the statements, and counts the open exceptions by a key.
+func (b *browsed) exceptionsBy(key func(reconcile.Exception) string) (map[string]int, []reconcile.Exception) {
+	b.t.Helper()
+	if err := b.reconcile.Match(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	list, err := b.reconcile.Exceptions(b.t.Context(), reconcile.Filter{Limit: 100})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, e := range list {
+		found[key(e)]++
+	}
+	return found, list
+}
+
 // Every planted fault of a simulated statement becomes the exception of its kind, and no other payment becomes one. The books of a day
 // then differ from the statements by exactly these exceptions.
 func TestSimulatedStatements_findEveryFault(t *testing.T) {
@@ -101,23 +129,11 @@ func TestSimulatedStatements_findEveryFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, at := range accounts {
-		done, err := b.reconcile.Import(t.Context(), reconcile.Upload{Source: "test/" + at[0] + "/" + at[1], FileName: "statement.csv", By: "ama", ByName: "Ama", Confirmed: true,
-			Answers: reconcile.Layout{Sign: reconcile.SignIn}}, b.downloads(at[0], at[1]))
-		if err != nil || done.Reading != nil || !done.Statement.Chains {
-			t.Fatalf("%v: %v %+v", at, err, done)
+		if done := b.imports(at[0], at[1]); !done.Statement.Chains {
+			t.Fatalf("%v: %+v", at, done)
 		}
 	}
-	if err := b.reconcile.Match(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	list, err := b.reconcile.Exceptions(t.Context(), reconcile.Filter{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]int{}
-	for _, e := range list {
-		found[e.Source+" "+string(e.Kind)]++
-	}
+	found, _ := b.exceptionsBy(func(e reconcile.Exception) string { return e.Source + " " + string(e.Kind) })
 	if fmt.Sprint(found) != fmt.Sprint(want) {
 		t.Errorf("found %v, want %v", found, want)
 	}
@@ -186,22 +202,10 @@ func TestSimulatedStatements_ofOneBalance(t *testing.T) {
 			if err := b.Quiet(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			done, err := b.reconcile.Import(t.Context(), reconcile.Upload{Source: "test/" + name + "/" + sim.AccountDisbursement, FileName: "statement.csv", By: "ama", ByName: "Ama", Confirmed: true,
-				Answers: reconcile.Layout{Sign: reconcile.SignIn}}, b.downloads(name, sim.AccountDisbursement))
-			if err != nil || done.Reading != nil || done.Statement.Chains != (name == paystack.Name) {
-				t.Fatalf("%v %+v", err, done)
+			if done := b.imports(name, sim.AccountDisbursement); done.Statement.Chains != (name == paystack.Name) {
+				t.Fatalf("%+v", done)
 			}
-			if err := b.reconcile.Match(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			list, err := b.reconcile.Exceptions(t.Context(), reconcile.Filter{Limit: 100})
-			if err != nil {
-				t.Fatal(err)
-			}
-			found := map[string]int{}
-			for _, e := range list {
-				found[string(e.Kind)]++
-			}
+			found, list := b.exceptionsBy(func(e reconcile.Exception) string { return string(e.Kind) })
 			if fmt.Sprint(found) != fmt.Sprint(want) {
 				t.Errorf("found %v, want %v: %+v", found, want, list)
 			}
