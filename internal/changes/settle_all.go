@@ -96,11 +96,7 @@ func (a *Changes) settlementsOf(ctx context.Context, n reconcile.Selection) (p s
 		case err != nil:
 			return p, err
 		}
-		single, err := a.Reconcile.Selected(ctx, []string{e.ID})
-		if err != nil {
-			return p, err
-		}
-		one.Digest = single.Digest
+		one.Digest = n.DigestOf(e)
 		p.List, p.Sum = append(p.List, one), p.Sum+pay.Gross()
 	}
 	if len(p.List) == 0 {

@@ -21,6 +21,8 @@ type Selection struct {
 	Sum    money.Pesewas
 	Digest string // of the exceptions with the versions of their lines
 	Files  []File // that brought the lines
+
+	versions map[string]int // of the lines
 }
 
 // File is a statement file with the person who imported it. That person approves no resolution of its lines.
@@ -95,12 +97,12 @@ func selection(tx *db.Tx, sql string, ids []string) (n Selection, err error) {
 			lines = append(lines, e.Line)
 		}
 	}
-	versions := map[string]int{}
+	n.versions = map[string]int{}
 	if err := tx.Query(filesOfLines, []any{lines}, func(r *db.Row) error {
 		var version int
 		var f File
 		err := r.Scan(&f.Line, &version, &f.Row, &f.Name, &f.Uploader, &f.UploaderName)
-		versions[f.Line] = version
+		n.versions[f.Line] = version
 		n.Files = append(n.Files, f)
 		return err
 	}); err != nil {
@@ -112,12 +114,17 @@ func selection(tx *db.Tx, sql string, ids []string) (n Selection, err error) {
 		n.Files = append(n.Files, f)
 		return err
 	})
-	sum := sha256.New()
-	for _, e := range n.List {
-		fmt.Fprintf(sum, "%s %s %s %s %d %d %d\n", e.ID, e.Kind, e.Line, e.Payment, e.Amount, e.Delta, versions[e.Line])
-	}
-	n.Digest = hex.EncodeToString(sum.Sum(nil))
+	n.Digest = n.DigestOf(n.List...)
 	return n, err
+}
+
+// DigestOf returns the digest of some exceptions of the selection, as a selection of these alone has it.
+func (n Selection) DigestOf(list ...Exception) string {
+	sum := sha256.New()
+	for _, e := range list {
+		fmt.Fprintf(sum, "%s %s %s %s %d %d %d\n", e.ID, e.Kind, e.Line, e.Payment, e.Amount, e.Delta, n.versions[e.Line])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // Uploaders returns the ids of the people who imported the files.
