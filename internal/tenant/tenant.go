@@ -363,9 +363,9 @@ func (t Tenant) Check() error {
 	if t.Email != "" && !usertext.IsEmail(t.Email) {
 		f.Add("email", "must be an e-mail address, such as accounts@example.com")
 	}
-	for field, url := range map[string]string{"sms_url": t.SMSURL, "batch_url": t.BatchURL} {
-		if len(url) > MaxURL {
-			f.Add(field, fmt.Sprintf("must have at most %d characters", MaxURL))
+	for _, address := range []struct{ field, url string }{{"sms_url", t.SMSURL}, {"batch_url", t.BatchURL}} {
+		if len(address.url) > MaxURL {
+			f.Add(address.field, fmt.Sprintf("must have at most %d characters", MaxURL))
 		}
 	}
 	if t.LowBalance < 0 {
