@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
@@ -238,9 +239,6 @@ type contradiction struct {
 	Paid    bool `json:"paid"` // the true outcome
 }
 
-// CodeContradicted is the code of the refusal to contradict a payment a second time.
-const CodeContradicted = "contradicted_before"
-
 // Contradict requests the reversal of an operator's resolution of a payment. paid is the true outcome. Decide handles
 // an amount that remains in suspense or is missing there.
 func (a *Changes) Contradict(ctx context.Context, by By, id, payment string, paid bool, reason string) (Request, error) {
@@ -257,7 +255,7 @@ func (a *Changes) lookContradict(ctx context.Context, o Order) (Draft, error) {
 		return Draft{Again: &request}, nil
 	}
 	if c.Payment.Contradicted {
-		return Draft{}, problem.New(problem.Duplicate, CodeContradicted, "A contradiction of this payment is already recorded")
+		return Draft{}, payments.ErrContradicted()
 	}
 	return a.draftPayment(ctx, p, fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!c.Paid), worth(p, p.Amount)), c)
 }

@@ -165,17 +165,9 @@ func (a *Changes) settleApproved(ctx context.Context, request Request, e reconci
 	if n := len(request.Checks); n > 0 {
 		request.Actor = request.Checks[n-1].Name
 	}
-	settled := false
-	err = a.settleByLine(ctx, p.List[at], request, func(*db.Tx) error {
-		settled = true
-		return nil
-	})
-	refused := (*problem.Error)(nil)
-	switch {
-	case errors.As(err, &refused) && slices.Contains(refusals, refused.Kind):
+	err = a.settleByLine(ctx, p.List[at], request, func(*db.Tx) error { return nil })
+	if refused := (*problem.Error)(nil); errors.As(err, &refused) && slices.Contains(refusals, refused.Kind) {
 		return a.Reconcile.Decline(ctx, e, refused.Message)
-	case err == nil && !settled: // somebody else contradicted the payment meanwhile
-		return a.Reconcile.Decline(ctx, e, "A contradiction of this payment is already recorded")
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/reconcile"
@@ -116,7 +117,7 @@ func (a *Changes) settlementOf(ctx context.Context, e reconcile.Exception, pay b
 	case pay.Note == "" || pay.Kind == book.KindCollection:
 		err = problem.New(problem.Invalid, "provider_reported", "The provider reported the outcome of this payment itself. Query the provider again, or put the difference into suspense")
 	case !pay.ContradictedAt.IsZero():
-		err = problem.New(problem.Duplicate, CodeContradicted, "A contradiction of this payment is already recorded")
+		err = payments.ErrContradicted()
 	}
 	return p, err
 }

@@ -36,11 +36,18 @@ func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, ac
 
 // ResolvePaid is Resolve as paid, with the provider's fee and commission from its statement.
 func (p *Payments) ResolvePaid(ctx context.Context, id string, fee, commission money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
-	if fee < 0 || commission < 0 {
-		return book.Payment{}, problem.Field("provider_fee", "and commission must not be below zero")
+	o, err := paidWith(fee, commission)
+	if err != nil {
+		return book.Payment{}, err
 	}
-	o := provider.Outcome{Class: provider.Accepted, State: provider.Success, Fee: fee, Commission: commission, FeeKnown: true}
 	return p.resolveAs(ctx, id, o, reason, actor, also)
+}
+
+func paidWith(fee, commission money.Pesewas) (provider.Outcome, error) {
+	if fee < 0 || commission < 0 {
+		return provider.Outcome{}, problem.Field("provider_fee", "and commission must not be below zero")
+	}
+	return provider.Outcome{Class: provider.Accepted, State: provider.Success, Fee: fee, Commission: commission, FeeKnown: true}, nil
 }
 
 func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome, reason, actor string, also []func(*db.Tx) error) (book.Payment, error) {
@@ -144,22 +151,39 @@ const LegDecided = "decided"
 
 // Contradict reverses an operator's resolution of a payout, top-up or bundle. paid is the true result. The provider
 // must never have reported a final state of the payment. As after a provider's contradiction, the status stays. The
-// amount moves to or from suspense, and Decide clears it. Contradict does nothing if the payment has a contradiction
-// already.
+// amount moves to or from suspense, and Decide clears it. A second contradiction of a payment is refused.
 func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
+	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
+	if paid {
+		o.State = provider.Success
+	}
+	return p.contradictAs(ctx, id, o, reason, actor, also)
+}
+
+// ContradictPaid is Contradict as paid, with the provider's fee and commission from its statement.
+func (p *Payments) ContradictPaid(ctx context.Context, id string, fee, commission money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
+	o, err := paidWith(fee, commission)
+	if err != nil {
+		return book.Payment{}, err
+	}
+	return p.contradictAs(ctx, id, o, reason, actor, also)
+}
+
+func (p *Payments) contradictAs(ctx context.Context, id string, o provider.Outcome, reason, actor string, also []func(*db.Tx) error) (book.Payment, error) {
 	var bad problem.Fields
 	treasury.CheckSigned(&bad, reason, actor)
 	if err := bad.Err(); err != nil {
 		return book.Payment{}, err
 	}
 	pay, err := p.Find(ctx, id)
-	if err != nil || !pay.ContradictedAt.IsZero() {
+	if err != nil {
 		return pay, err
 	}
-	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Code: "operator", Message: reason}
+	o.Code, o.Message = "operator", reason
+	paid := o.State == provider.Success
 	s := book.Settlement{Payment: pay, Event: book.EventReversed, Reason: provider.ReasonResolved, Note: reason, Guard: resolvedAs(!paid), InTx: all(also)}
 	if paid {
-		o.State, s.Event = provider.Success, book.EventFoundPaid
+		s.Event = book.EventFoundPaid
 	} else if o.Fee, o.Commission, err = p.book.Costs(ctx, pay); err != nil {
 		return book.Payment{}, err
 	} else {
@@ -167,21 +191,31 @@ func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason,
 	}
 	s.Outcome = o
 	done, err := p.book.Settle(ctx, s)
-	if err != nil {
+	if err := changed(done, err); err != nil {
 		return book.Payment{}, err
 	}
-	if done.Changed {
-		p.log.Warn("operator reversed a manual resolution", "payment", pay.ID, "paid", paid, "actor", actor, "reason", reason)
-	}
+	p.log.Warn("operator reversed a manual resolution", "payment", pay.ID, "paid", paid, "actor", actor, "reason", reason)
 	return done.Payment, nil
 }
 
-// resolvedAs returns a guard. The guard refuses a payment that no operator resolved with this result.
+// CodeContradicted is the code of the refusal to contradict a payment a second time.
+const CodeContradicted = "contradicted_before"
+
+// ErrContradicted refuses a second contradiction of a payment.
+func ErrContradicted() error {
+	return problem.New(problem.Duplicate, CodeContradicted, "A contradiction of this payment is already recorded")
+}
+
+// resolvedAs returns a guard. The guard refuses a payment that no operator resolved with this result, and a payment
+// that is contradicted already.
 func resolvedAs(paid bool) func(book.Payment) error {
 	return func(row book.Payment) error {
 		want := map[bool]book.Status{true: book.StatusSuccess, false: book.StatusFailed}[paid]
 		if row.Note == "" || row.Kind == book.KindCollection || row.Status != want {
 			return problem.New(problem.Invalid, "not_resolved", "No operator resolved this payment that way. The provider's status counts, and it is queried")
+		}
+		if !row.ContradictedAt.IsZero() {
+			return ErrContradicted()
 		}
 		return nil
 	}

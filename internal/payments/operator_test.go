@@ -618,12 +618,15 @@ func TestContradict_wrongResolution(t *testing.T) {
 					wantKind(t, err, problem.Invalid)
 					_, err = n.Contradict(t.Context(), pay.ID, !paid, "", "ama")
 					wantKind(t, err, problem.Invalid)
-					for range 2 { // the second run finds it done
-						turned, err := n.Contradict(t.Context(), pay.ID, !paid, "line 711", "ama")
-						if err != nil || turned.ContradictedAt.IsZero() || turned.Status != resolved.Status || turned.Note != "line 711" || turned.Reason != provider.ReasonResolved {
-							t.Fatalf("%+v, %v", turned, err)
-						}
+					turned, err := n.Contradict(t.Context(), pay.ID, !paid, "line 711", "ama")
+					if err != nil || turned.ContradictedAt.IsZero() || turned.Status != resolved.Status || turned.Note != "line 711" || turned.Reason != provider.ReasonResolved {
+						t.Fatalf("%+v, %v", turned, err)
 					}
+					_, err = n.Contradict(t.Context(), pay.ID, !paid, "line 711", "ama", func(*db.Tx) error {
+						t.Error("a second contradiction ran")
+						return nil
+					})
+					wantKind(t, err, problem.Duplicate)
 					hangs := pay.Amount // the provider reversed it
 					if !paid {
 						hangs = -pay.Amount // the provider paid it after the refund

@@ -480,7 +480,7 @@ func (c *payoutsDecide) Run(e *frame.Env) error {
 		return decide.Do(q)
 	}
 	// If the resolution is reversed already, an interrupted run of this command has reversed it.
-	return frame.Alias{Kind: changes.KindContradict, Sealed: true, Same: changes.CodeContradicted, Show: next}.Request(e, &c.Common, line)
+	return frame.Alias{Kind: changes.KindContradict, Sealed: true, Same: payments.CodeContradicted, Show: next}.Request(e, &c.Common, line)
 }
 
 // showEnded prints the payment of a change.
