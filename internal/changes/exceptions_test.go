@@ -569,3 +569,72 @@ func TestEndByLine_anotherAmount(t *testing.T) {
 		}
 	})
 }
+
+// A payment that its provider does not have does not end as not paid while the provider before it has paid: neither by a request, nor by one
+// that was made before that statement was imported.
+func TestEndByLine_paidByTheProviderBefore(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.rail.pending = true
+		pays := x.unknown(2)
+		for i, pay := range pays {
+			missing := f.differs(difference{source: hubtelSource, kind: "ours_only", payment: pay.ID})
+			given := f.rerouted(pay, "mtn")
+			kind, pairs := KindEndByLine, []string{"exception", missing}
+			if i == 1 {
+				kind, pairs = KindEndAllByLine, []string{"source", hubtelSource, "kind", "ours_only"}
+			}
+			before, err := x.request(kind, newID(), pairs...)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			if i == 1 { // marked only: the outcome is set later
+				if before, err = f.Approve(t.Context(), f.first, before.ID, before.Digest); err != nil || before.State != Done {
+					f.t.Fatalf("%+v, %v", before, err)
+				}
+			}
+			f.named(f.differs(difference{source: "live/mtn/disbursement", kind: "state", payment: pay.ID, delta: -10 * money.Cedi}), given)
+			if _, err := x.request(KindEndByLine, newID(), "exception", missing); err == nil || problem.From(err).Code != "paid_elsewhere" {
+				f.t.Errorf("requested: %v", err)
+			}
+			if i == 0 {
+				if before, err = f.Approve(t.Context(), f.first, before.ID, before.Digest); err == nil && before.State != Failed {
+					f.t.Errorf("an earlier request: %+v", before)
+				}
+			} else if err := f.SettleApproved(t.Context()); err != nil {
+				f.t.Error(err)
+			}
+			e, err := f.Reconcile.Exception(t.Context(), missing)
+			if err != nil || !e.EndedAt.IsZero() || e.Request != "" || (i == 1) != strings.Contains(e.Note, "live/mtn/disbursement") {
+				f.t.Errorf("the exception is %+v, %v", e, err)
+			}
+			if p := f.payment(pay.ID); !p.Status.Open() {
+				f.t.Errorf("the payment is %s", p.Status)
+			}
+		}
+	})
+}
+
+// The statement of a provider that takes its fee out of the amount is the record of the fee: it is booked with the outcome, also if the
+// statement takes back a resolution.
+func TestEndByLine_netOfTheFee(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.rail.pending = true
+		pays := x.unknown(2)
+		if _, err := f.Payments.Resolve(t.Context(), pays[1].ID, false, "the first statement", "ama"); err != nil {
+			f.t.Fatal(err)
+		}
+		for i, pay := range pays {
+			f.tx(func(tx *db.Tx) error {
+				_, err := tx.Exec(`UPDATE payments SET rail = 'paystack' WHERE id = $1`, pay.ID)
+				return err
+			})
+			line := f.differs(difference{source: "live/paystack/disbursement", kind: "state", payment: pay.ID, delta: -10*money.Cedi - 50})
+			x.approved(KindEndByLine, "exception", line)
+			if got := f.balance("provider_fees/paystack"); got != int64(-50*(i+1)) {
+				f.t.Errorf("the fees are %d after %d payments", got, i+1)
+			}
+		}
+	})
+}

@@ -109,6 +109,11 @@ func (a *Changes) settlementOf(ctx context.Context, e reconcile.Exception, pay b
 			return p, problem.New(problem.Invalid, "partly_reversed", "The provider took back a part of the payment. Put the difference into suspense")
 		}
 	}
+	if !p.Paid {
+		if err := a.Reconcile.CheckUnpaid(ctx, pay.ID); err != nil {
+			return p, err
+		}
+	}
 	if pay.Status.Open() {
 		return p, a.Payments.Resolvable(pay, p.Paid)
 	}
@@ -190,12 +195,14 @@ func (a *Changes) settleByLine(ctx context.Context, p settlement, request Reques
 		if _, err := a.unchanged(tx, p.Payment); err != nil {
 			return err
 		}
-		if err := a.Reconcile.EndSettled(tx, p.Exception, p.Digest, request.ID); err != nil {
+		if err := a.Reconcile.EndSettled(tx, p.Exception, p.Digest, p.Paid, request.ID); err != nil {
 			return err
 		}
 		return then(tx)
 	}
 	switch {
+	case p.Contradict && p.FeeKnown:
+		_, err = a.Payments.ContradictPaid(ctx, p.Payment.ID, p.Fee, 0, request.Reason, request.Actor, also)
 	case p.Contradict:
 		_, err = a.Payments.Contradict(ctx, p.Payment.ID, p.Paid, request.Reason, request.Actor, also)
 	case p.FeeKnown:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/usertext"
@@ -14,6 +15,13 @@ const (
 	approveException = `UPDATE statement_exceptions SET act = $2 WHERE id = $1 AND ended_at = 0`
 
 	approvedExceptions = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE ended_at = 0 AND act <> '' AND id > $1 ORDER BY id LIMIT $2`
+
+	// Lines of the attempts of a payment that moved money: those with the reference of an attempt, and those that are matched.
+	movedByAttempts = `SELECT ` + lineColumns + ` FROM statement_lines WHERE status = 'success' AND id IN (
+SELECT l.id FROM payments p JOIN statement_lines l ON l.reference = p.provider_reference AND l.reference <> '' WHERE p.id = $1
+UNION SELECT l.id FROM payments p JOIN statement_lines l ON l.reference = p.attempt_reference AND l.reference <> '' WHERE p.id = $1
+UNION SELECT l.id FROM payments p JOIN attempts a ON a.tenant = p.tenant AND a.kind = p.kind AND a.payment = p.id JOIN statement_lines l ON l.reference = a.provider_reference AND l.reference <> '' WHERE p.id = $1
+UNION SELECT line FROM statement_matches WHERE payment = $1 AND payment <> '')`
 
 	declineException = `UPDATE statement_exceptions SET act = '', note = $3 WHERE id = $1 AND act = $2 AND ended_at = 0`
 )
@@ -53,7 +61,35 @@ func (m *matcher) Evidence(ctx context.Context, e Exception, p book.Payment) (l 
 	if l.moves() && (l.Amount < 0) != o.In && !o.has(l) && !o.has(whole) {
 		return l, problem.New(problem.Invalid, "another_amount", "The line has another amount than the payment. Ask the provider about it, then resolve the payment by hand")
 	}
+	if fee := o.signed() - l.Amount; l.net && l.moves() && (l.Amount < 0) != o.In && fee >= 0 {
+		l.Fee, l.FeeKnown = fee, true // its only record until the provider reports it
+	}
 	return l, nil
+}
+
+// CheckUnpaid refuses to end a payment as not paid while a line of any statement shows that one of its attempts moved
+// its money.
+func (s *store) CheckUnpaid(ctx context.Context, payment string) error {
+	return s.db.Read(ctx, func(tx *db.Tx) error { return unpaid(tx, payment) })
+}
+
+func unpaid(tx *db.Tx, payment string) error {
+	lines, err := queryLines(tx, movedByAttempts, payment)
+	if err != nil {
+		return err
+	}
+	sums := map[string]money.Pesewas{} // by source: what one provider took back is not what another paid
+	for _, l := range lines {
+		if !isFee(l.Type) {
+			sums[l.Source] += l.Amount
+		}
+	}
+	for source, sum := range sums {
+		if sum < 0 { // money of a payout that went out and did not come back
+			return problem.New(problem.Invalid, "paid_elsewhere", "The statement of "+source+" shows that an attempt of the payment was paid. Query both providers, then resolve the payment by hand")
+		}
+	}
+	return nil
 }
 
 // Approve marks exceptions whose payments get their outcomes from the statement, each in a transaction of its own. It

@@ -150,6 +150,8 @@ type verdict struct {
 	leg         Leg
 	rule        Rule // empty: no match
 	differences []Difference
+	line        string   // that has the differences; empty: the one decided about
+	also        []string // lines that the verdict is about, too
 }
 
 // byReference decides about a line that names a payment by our reference or by the provider's id.
@@ -159,9 +161,12 @@ func byReference(l Line, o ours, rule Rule, lag time.Duration, now time.Time) ve
 	case l.Status == StatusPending:
 		return verdict{}
 	case l.Status == StatusFailed:
-		if o.Paid && o.Movement == "" {
+		if o.Paid && o.Current && o.Movement == "" {
 			v.differences = []Difference{{StateOff, o.Amount, -o.held(), "The payment failed according to the provider's statement, but succeeded here."}}
 		}
+		return v
+	case !o.Current:
+		v.differences = []Difference{abandoned(l.Amount, l.change())}
 		return v
 	}
 	if other := o.taken(v.leg); other != "" && other != l.ID {
@@ -171,6 +176,12 @@ func byReference(l Line, o ours, rule Rule, lag time.Duration, now time.Time) ve
 	v.rule = rule
 	v.differences = compare(l, o, v.leg, lag, now)
 	return v
+}
+
+// abandoned returns the exception of an attempt that was given up and whose lines have moved an amount. Our books have
+// nothing of it, and the payment's own movement is that of another attempt, so its lines match no payment.
+func abandoned(amount, change money.Pesewas) Difference {
+	return Difference{StateOff, magnitude(amount), change, "The provider paid an attempt that was given up for another provider. The payment may have been paid twice."}
 }
 
 func paid(leg Leg, o ours) string {
@@ -193,18 +204,15 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 	case leg == LegReversal && o.Paid:
 		state = "The provider reversed the payment, but it is successful here."
 	case leg == LegReversal || o.Reversal && !o.Paid:
-	case !o.Current:
-		state = "The provider paid an attempt that was given up for another provider. The payment may have been paid twice."
 	case o.Open && now.Sub(l.At) > lag:
 		state = "The payment was made according to the provider's statement, but its outcome is unknown here."
 	case !o.Open && !o.Paid:
 		state = "The payment was made according to the provider's statement, but failed here."
 	}
-	booked := o.Paid && o.Current // otherwise a difference of state has all of the line
 	expected := o.expected(l)
 	if off := l.Amount - expected; leg == LegMovement && !o.has(l) {
 		d := Difference{AmountOff, magnitude(off), 0, fmt.Sprintf("The statement has %s, and the payment has %s.", cedis(magnitude(l.Amount)), cedis(magnitude(expected)))}
-		if booked {
+		if o.Paid { // otherwise a difference of state has all of the line
 			d.Delta = off
 		}
 		list = append(list, d)
@@ -214,7 +222,7 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 	}
 	if off := l.Fee - o.Fee; off != 0 && l.FeeKnown && leg == LegMovement {
 		d := Difference{FeeOff, magnitude(off), 0, fmt.Sprintf("The statement has a fee of %s, and %s is booked.", cedis(l.Fee), cedis(o.Fee))}
-		if booked {
+		if o.Paid {
 			d.Delta = -off
 		}
 		list = append(list, d)

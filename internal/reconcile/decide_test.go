@@ -45,6 +45,7 @@ func TestByReference_differences(t *testing.T) {
 		"failed there, paid here":           {func(l *Line) { l.Status = StatusFailed }, nil, false, LegMovement, kinds{StateOff}},
 		"failed there and here":             {func(l *Line) { l.Status = StatusFailed }, func(o *ours) { o.Paid = false }, false, LegMovement, nil},
 		"a failed try of a paid one":        {func(l *Line) { l.Status = StatusFailed }, func(o *ours) { o.Movement = "other" }, false, LegMovement, nil},
+		"failed there, given up here":       {func(l *Line) { l.Status = StatusFailed }, func(o *ours) { o.Current = false }, false, LegMovement, nil},
 		"pending there":                     {func(l *Line) { l.Status = StatusPending }, nil, false, "", nil},
 		"a second line":                     {nil, func(o *ours) { o.Movement = "other" }, false, LegMovement, kinds{Twice}},
 		"the line that is matched":          {nil, func(o *ours) { o.Movement = "l" }, true, LegMovement, nil},
@@ -56,7 +57,7 @@ func TestByReference_differences(t *testing.T) {
 		"taken back with the fee":           {func(l *Line) { l.Amount = 1005 }, func(o *ours) { o.Paid, o.Fee = false, 5 }, true, LegReversal, nil},
 		"taken back as its line has it":     {func(l *Line) { l.Amount = 1007 }, func(o *ours) { o.Paid = false; moved := money.Pesewas(-1007); o.Moved = &moved }, true, LegReversal, nil},
 		"paid, and then taken back":         {nil, func(o *ours) { o.Paid, o.Reversal = false, true }, true, LegMovement, nil},
-		"an attempt that was given up":      {nil, func(o *ours) { o.Current = false }, true, LegMovement, kinds{StateOff}},
+		"an attempt that was given up":      {nil, func(o *ours) { o.Current = false }, false, LegMovement, kinds{StateOff}},
 		"another amount and fee":            {func(l *Line) { l.Amount, l.Fee, l.FeeKnown = -900, 1, true }, nil, true, LegMovement, kinds{AmountOff, FeeOff}},
 	} {
 		o := payout()

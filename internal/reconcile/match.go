@@ -1,10 +1,13 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -97,6 +100,8 @@ type set struct {
 	lines    []Line
 	payments map[string]*ours         // by id
 	named    map[string]*ours         // by the reference of an attempt
+	attempts map[string][]*ours       // that were given up, by payment
+	given    map[string][]Line        // that moved money, in the order of their ids, by the reference of an attempt that was given up
 	matched  map[string]match         // by line
 	undone   map[[2]string]bool       // line and payment
 	fees     map[string]money.Pesewas // booked for lines
@@ -128,7 +133,7 @@ func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, 
 	for i := range lines {
 		lines[i].within, lines[i].net = source.withinFees(), source.net()
 	}
-	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{}, changes: map[string]money.Pesewas{},
+	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, given: map[string][]Line{}, attempts: map[string][]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{}, changes: map[string]money.Pesewas{},
 		now: m.clock.Now(), verdicts: map[string]verdict{}}
 	ids, references := make([]string, len(lines)), []string{}
 	for i, l := range lines {
@@ -150,14 +155,38 @@ func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, 
 		if !a.Current {
 			given := *o
 			given.AtRail, given.Current = a.AtRail, false
-			o = &given
+			o, w.given[reference] = &given, nil
+			w.attempts[given.ID] = append(w.attempts[given.ID], o)
 		}
 		w.named[reference] = o
 	}
 	if err := m.loadMatches(ctx, w, ids); err != nil {
 		return nil, err
 	}
+	if err := m.loadGiven(ctx, w); err != nil {
+		return nil, err
+	}
 	return w, m.loadFees(ctx, w)
+}
+
+// loadGiven reads the lines of attempts that were given up.
+func (m *matcher) loadGiven(ctx context.Context, w *set) error {
+	if len(w.given) == 0 {
+		return nil
+	}
+	return m.db.Read(ctx, func(tx *db.Tx) error {
+		lines, err := queryLines(tx, linesByReference, slices.Sorted(maps.Keys(w.given)))
+		slices.SortFunc(lines, func(a, b Line) int { return strings.Compare(a.ID, b.ID) })
+		for reference := range w.given {
+			w.given[reference] = nil
+		}
+		for _, l := range lines {
+			if l.within, l.net = w.source.withinFees(), w.source.net(); l.Source == w.source.ID && l.moves() && !isFee(l.Type) {
+				w.given[l.Reference] = append(w.given[l.Reference], l)
+			}
+		}
+		return err
+	})
 }
 
 func (w *set) add(p book.Payment) *ours {
@@ -263,10 +292,8 @@ func (w *set) take(one match) {
 		}
 	}
 	note(w.payments[one.payment])
-	for _, o := range w.named {
-		if o.ID == one.payment && o != w.payments[one.payment] {
-			note(o)
-		}
+	for _, o := range w.attempts[one.payment] {
+		note(o)
 	}
 }
 
@@ -298,17 +325,22 @@ func (m *matcher) loadFees(ctx context.Context, w *set) error {
 // decide decides about a line that is matched or names a payment. Failed and open lines need no payment.
 func (w *set) decide(l Line) bool {
 	lag := w.source.Lag()
-	if old, is := w.matched[l.ID]; is && old.leg == LegSettlement {
+	old, is := w.matched[l.ID]
+	if is && old.leg == LegSettlement {
 		w.put(l, w.booked(l, old))
 		return true
 	}
-	if old, is := w.matched[l.ID]; is && old.payment != "" {
+	reference := ourReference(l.Reference)
+	if o := w.named[reference]; o != nil && reference != "" && !o.Current && !isFee(l.Type) && o.AtRail == w.source.Provider && old.rule != RulePerson {
+		w.put(l, w.abandoned(o, reference))
+		return true
+	}
+	if is && old.payment != "" {
 		if o := w.payments[old.payment]; o != nil {
 			w.put(l, byReference(l, w.with(o, l), old.rule, lag, w.now))
 			return true
 		}
 	}
-	reference := ourReference(l.Reference)
 	if o := w.named[reference]; o != nil && reference != "" && !isFee(l.Type) && o.AtRail == w.source.Provider && !w.undone[[2]string{l.ID, o.ID}] {
 		rule := RuleReference
 		if o.Upstream != "" && o.Upstream == l.TheirID {
@@ -322,6 +354,22 @@ func (w *set) decide(l Line) bool {
 		return true
 	}
 	return false
+}
+
+// abandoned decides about all lines of an attempt that was given up together: what the provider took back, it did not
+// pay. The first line that moved money has the difference.
+func (w *set) abandoned(o *ours, reference string) verdict {
+	v := verdict{payment: o.ID}
+	var amount, change money.Pesewas
+	for _, l := range w.given[reference] {
+		v.also = append(v.also, l.ID)
+		amount, change = amount+l.Amount, change+l.change()
+	}
+	if amount != 0 {
+		v.line, v.differences = v.also[0], []Difference{abandoned(amount, change)}
+	}
+	delete(w.given, reference) // another line of the set does not decide again
+	return v
 }
 
 // settled records that a line is matched as a settlement, without a payment.
@@ -389,7 +437,7 @@ func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 	f := found{}
 	for _, l := range lines {
 		v := w.verdicts[l.ID]
-		f.lines = append(f.lines, l.ID)
+		f.lines = append(append(f.lines, l.ID), v.also...)
 		_, was := w.matched[l.ID]
 		switch {
 		case v.rule != "" && !was:
@@ -403,7 +451,7 @@ func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 			f.payments = append(f.payments, v.payment)
 		}
 		for _, d := range v.differences {
-			f.list = append(f.list, Exception{Source: w.source.ID, Kind: d.Kind, Line: l.ID, Payment: v.payment, Amount: d.Amount, Delta: d.Delta, Reason: d.Reason, At: l.At})
+			f.list = append(f.list, Exception{Source: w.source.ID, Kind: d.Kind, Line: cmp.Or(v.line, l.ID), Payment: v.payment, Amount: d.Amount, Delta: d.Delta, Reason: d.Reason, At: l.At})
 		}
 	}
 	if err := m.sync(tx, f); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -328,5 +329,116 @@ func TestEraseNote_withTheNumber(t *testing.T) {
 				t.Errorf("the note is %q, want %q: %v", e.Note, want, err)
 			}
 		}
+	})
+}
+
+// rerouted records that a payment was given up at another provider under a reference of its own.
+func (f *fixture) rerouted(r row, rail, reference string) {
+	f.t.Helper()
+	if err := f.db.Write(f.t.Context(), func(tx *db.Tx) error {
+		if _, err := tx.Exec(`INSERT INTO attempts (tenant, kind, payment, number, rail, provider_reference, posts, class, reason, ended_at) VALUES ('t', $1, $2, 1, $3, $4, 1, '', '', 1)`,
+			r.kind, r.id, rail, reference); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`UPDATE payments SET attempt = 2, provider_reference = $2, attempt_reference = reference WHERE id = $1`, r.id, reference)
+		return err
+	}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// A line of an attempt that was given up stays an exception, whatever the other provider did and however often the line is decided about,
+// until the provider has taken its money back.
+func TestMatch_attemptThatWasGivenUp(t *testing.T) {
+	const out = "test/mtn/disbursement"
+	sent := func(id, status, amount string) string {
+		return mtnRow(id, refB, "2026-11-20 12:01:00", status, "us", "FRI:233241234567/MSISDN", amount, "", "")
+	}
+	for name, status := range map[string]string{"paid by the other": "success", "failed at the other": "failed", "open at the other": "pending"} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := newFixture(t, d)
+				f.account = oneBalance
+				pay := collected(refA, func(r *row) {
+					r.kind, r.rail, r.status = "payout", "hubtel", status
+					if status == "pending" {
+						r.settled = time.Time{}
+					}
+				})
+				f.pay(pay)
+				f.rerouted(pay, "mtn", refB)
+				f.must(out, mtnHeading+sent("1", "Failed", "-10.00"))
+				f.match()
+				f.mustFind()
+				f.must(out, mtnHeading+sent("2", "Successful", "-10.00"))
+				for range 2 {
+					if err := f.Recheck(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if e := f.mustFind(StateOff)[0]; e.Delta != -1000 || e.Payment != pay.id || !strings.Contains(e.Reason, "given up") {
+						t.Fatalf("%+v", e)
+					}
+				}
+				f.must(out, mtnHeading+sent("3", "Successful", "10.00"))
+				f.match()
+				f.mustFind()
+				f.must(out, mtnHeading+sent("3", "Failed", "10.00"))
+				f.match()
+				if e := f.mustFind(StateOff)[0]; e.Delta != -1000 {
+					t.Fatalf("%+v", e)
+				}
+				if got := f.rules(); got != "" {
+					t.Errorf("matched by %q", got)
+				}
+			})
+		})
+	}
+}
+
+// A payment does not end as not paid while the statement of any provider shows that an attempt was paid and kept.
+func TestCheckUnpaid_attemptPaidElsewhere(t *testing.T) {
+	const out = "test/mtn/disbursement"
+	sent := func(id, amount string) string {
+		return mtnRow(id, refB, "2026-11-20 12:01:00", "Successful", "us", "FRI:233241234567/MSISDN", amount, "", "")
+	}
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		pay := collected(refA, func(r *row) { r.kind, r.rail, r.status, r.settled = "payout", "hubtel", "pending", time.Time{} })
+		f.pay(pay)
+		f.rerouted(pay, "mtn", refB)
+		check := func(want string) {
+			t.Helper()
+			e := Exception{ID: newID(), Source: "test/hubtel/disbursement", Kind: OursOnly, Payment: pay.id, Amount: 1000, Reason: "r", At: noon, OpenedAt: noon}
+			if err := d.Write(t.Context(), func(tx *db.Tx) error {
+				if _, err := tx.Exec(`DELETE FROM statement_exceptions WHERE kind = 'ours_only'`); err != nil {
+					return err
+				}
+				db.Insert(tx, "statement_exceptions", insertExceptions, []Exception{e})
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			n, err := f.Selected(t.Context(), []string{e.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for by, err := range map[string]error{"request": f.CheckUnpaid(t.Context(), pay.id), "write": d.Write(t.Context(), func(tx *db.Tx) error {
+				return f.EndSettled(tx, e.ID, n.Digest, false, "act")
+			})} {
+				if err == nil && want != "" || err != nil && problem.From(err).Code != want {
+					t.Errorf("%s: %v, want %q", by, err, want)
+				}
+			}
+			if err := d.Write(t.Context(), func(tx *db.Tx) error { return f.EndSettled(tx, e.ID, n.Digest, true, "act") }); want != "" && err != nil {
+				t.Errorf("ended as paid: %v", err)
+			}
+		}
+		check("")
+		f.must(out, mtnHeading+sent("2", "-10.00"))
+		check("paid_elsewhere") // before matching has seen the line
+		f.match()
+		check("paid_elsewhere")
+		f.must(out, mtnHeading+sent("3", "10.00"))
+		check("")
 	})
 }

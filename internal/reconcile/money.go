@@ -192,9 +192,12 @@ func (s *store) Adopt(tx *db.Tx, ids []string, digest string, wallet ledger.Key,
 }
 
 // EndSettled ends an exception in the transaction that sets its payment's outcome from the statement. Matching then
-// decides about its line again.
-func (s *store) EndSettled(tx *db.Tx, id, digest, act string) error {
+// decides about its line again. EndSettled refuses like CheckUnpaid if the payment ends as not paid.
+func (s *store) EndSettled(tx *db.Tx, id, digest string, paid bool, act string) error {
 	list, err := s.lock(tx, selectExceptions, []string{id}, digest)
+	if err == nil && !paid {
+		err = unpaid(tx, list[0].Payment)
+	}
 	if err != nil {
 		return err
 	}
