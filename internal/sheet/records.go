@@ -20,6 +20,7 @@ type lineRecords struct {
 	comma rune
 	line  int        // number of the line that was read last
 	ahead []fileLine // lines that were read and are not part of a record yet
+	text  []byte     // of the line that was read last, for its space
 	// alone reports whether a line after an open quote is a whole record. The quote is then a mistake.
 	alone func(cells []string) bool
 }
@@ -127,6 +128,9 @@ func (r *lineRecords) parse(first fileLine, text string) ([]string, error) {
 }
 
 func (r *lineRecords) split(text string, lazy bool) ([]string, error) {
+	if !strings.Contains(text, `"`) { // nearly every line; its cells are trimmed later
+		return strings.Split(text, string(r.comma)), nil
+	}
 	one := csv.NewReader(strings.NewReader(text))
 	one.FieldsPerRecord, one.TrimLeadingSpace, one.Comma, one.LazyQuotes = -1, r.comma != '\t', r.comma, lazy
 	return one.Read()
@@ -151,7 +155,7 @@ func (r *lineRecords) take() (fileLine, error) {
 		r.ahead = r.ahead[1:]
 		return next, nil
 	}
-	var text []byte
+	text := r.text[:0]
 	next := fileLine{number: r.line + 1}
 	for begun := false; ; begun = true {
 		octet, err := r.file.ReadByte()
@@ -175,6 +179,6 @@ func (r *lineRecords) take() (fileLine, error) {
 			next.long = true
 		}
 	}
-	r.line, next.text = next.number, string(text)
+	r.line, r.text, next.text = next.number, text, string(text)
 	return next, nil
 }
