@@ -177,10 +177,14 @@ func (c cells) entry() (e entry, err error) {
 	if e.At, err = c.dateOf(); err != nil {
 		return e, err
 	}
-	for field, into := range map[Field]*string{FieldID: &e.TheirID, FieldReference: &e.Reference, FieldSettlement: &e.Settlement} {
-		if *into, err = c.idOf(field); err != nil {
-			return e, err
-		}
+	if e.TheirID, err = c.idOf(FieldID); err != nil {
+		return e, err
+	}
+	if e.Reference, err = c.idOf(FieldReference); err != nil {
+		return e, err
+	}
+	if e.Settlement, err = c.idOf(FieldSettlement); err != nil {
+		return e, err
 	}
 	if ours := ourReference(e.Reference); ours != "" {
 		e.Reference = ours

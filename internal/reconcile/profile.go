@@ -207,6 +207,16 @@ func headingsOf(cells []sheet.Cell) []string {
 	return list
 }
 
+// isHeading reports whether cells are a heading, as headingsOf returns it. It ends at the first cell that differs.
+func isHeading(cells []sheet.Cell, headings []string) bool {
+	for i, cell := range cells {
+		if text := sheet.Heading(cell.Text); i < len(headings) && text != headings[i] || i >= len(headings) && text != "" {
+			return false
+		}
+	}
+	return len(cells) >= len(headings)
+}
+
 // propose finds the columns of a heading. ok is false if the row is no heading of the profile.
 func (p Profile) propose(headings []string) (columns map[Field]int, ok bool) {
 	columns = map[Field]int{}

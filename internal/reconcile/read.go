@@ -250,7 +250,7 @@ const (
 
 // kind classifies a row. A row with an amount is a line unless its text names it a total.
 func (c cells) kind() rowKind {
-	if slices.Equal(headingsOf(c.raw.Cells), c.layout.Headings) {
+	if isHeading(c.raw.Cells, c.layout.Headings) {
 		return skipped
 	}
 	amounts := c.text(FieldAmount) != "" || c.text(FieldDebit) != "" || c.text(FieldCredit) != ""

@@ -43,6 +43,9 @@ type date struct {
 
 func splitDate(text string) (date, error) {
 	text = strings.TrimSpace(text)
+	if d, is := isoDate(text); is {
+		return d, nil
+	}
 	if m := numericDate.FindStringSubmatch(text); m != nil {
 		a, b, c := number(m[1]), number(m[2]), number(m[3])
 		switch {
@@ -60,6 +63,28 @@ func splitDate(text string) (date, error) {
 		return date{number(m[2]), months[strings.ToLower(m[1][:3])], number(m[3]), true, m[4]}, nil
 	}
 	return date{}, errDate
+}
+
+// isoDate reads the usual date of a file, such as 2026-11-20, without a pattern: a file has a million.
+func isoDate(text string) (d date, is bool) {
+	if len(text) < 10 || text[4] != '-' || text[7] != '-' || len(text) > 10 && onlyDigits(text[10:11]) {
+		return d, false
+	}
+	for _, part := range []string{text[:4], text[5:7], text[8:10]} {
+		if !onlyDigits(part) {
+			return d, false
+		}
+	}
+	return date{number(text[8:10]), number(text[5:7]), number(text[:4]), true, text[10:]}, true
+}
+
+func onlyDigits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != ""
 }
 
 func number(digits string) int {
@@ -105,6 +130,13 @@ func parseClock(text string) (hour, minute, second int, err error) {
 	if strings.TrimSpace(text) == "" {
 		return 0, 0, 0, nil
 	}
+	if len(text) == 9 && (text[0] == ' ' || text[0] == 'T') && text[3] == ':' && text[6] == ':' && onlyDigits(text[1:3]+text[4:6]+text[7:9]) {
+		hour, minute, second = number(text[1:3]), number(text[4:6]), number(text[7:9])
+		if hour > 23 || minute > 59 || second > 59 {
+			return 0, 0, 0, errDate
+		}
+		return hour, minute, second, nil
+	}
 	m := clockTime.FindStringSubmatch(text)
 	if m == nil {
 		return 0, 0, 0, errDate
@@ -130,6 +162,9 @@ var errAmount = errors.New("must be an amount, such as 1,200.50")
 // plainAmount removes the currency, spaces and quotes of an amount, and returns its sign separately: a minus before
 // or after the amount, or brackets.
 func plainAmount(text string) (digits string, negative bool) {
+	if rest := strings.TrimPrefix(text, "-"); strings.Trim(rest, "0123456789.,") == "" {
+		return rest, rest != text
+	}
 	plain := strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || r == '₵' || r == '\'' || r == '"':
@@ -193,7 +228,9 @@ var (
 // parseAmount reads an amount of either sign whose decimals stand behind mark.
 func parseAmount(text string, mark rune) (money.Pesewas, error) {
 	plain, negative := plainAmount(text)
+	whole, fraction, decimals := strings.Cut(plain, ".")
 	switch {
+	case mark != ',' && onlyDigits(whole) && (!decimals || onlyDigits(fraction)): // as nearly every amount is
 	case mark == ',' && commaed.MatchString(plain):
 		plain = strings.Replace(strings.ReplaceAll(plain, ".", ""), ",", ".", 1)
 	case mark != ',' && pointed.MatchString(plain):
@@ -221,6 +258,9 @@ var errFigure = errors.New("has a number such as 900000001.0 or 900,000,001 in p
 // parseID reads an id or reference.
 func parseID(text string) (string, error) {
 	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "'"))
+	if !strings.ContainsAny(text, "+,.\u00a0 ") { // what the patterns below need
+		return text, nil
+	}
 	if exponent.MatchString(text) {
 		return "", errExponent
 	}
@@ -242,11 +282,24 @@ func ourReference(text string) string {
 	return id.String()
 }
 
-var longDigits = regexp.MustCompile(`\d{9,15}`)
+// longDigits returns the first 9 to 15 digits in a row of a text.
+func longDigits(text string) string {
+	for i := 0; i < len(text); {
+		end := i
+		for end < len(text) && end-i < 15 && onlyDigits(text[end:end+1]) {
+			end++
+		}
+		if end-i >= 9 {
+			return text[i:end]
+		}
+		i = end + 1
+	}
+	return ""
+}
 
 // parseParty reads a mobile number, also one such as FRI:233241234567/MSISDN. Another text has none.
 func parseParty(text string) string {
-	digits := longDigits.FindString(text)
+	digits := longDigits(text)
 	if digits == "" {
 		return ""
 	}
@@ -261,6 +314,9 @@ var referenceIn = regexp.MustCompile(`(?i)\b[0-9a-f]{32}\b|\b[0-9a-f]{8}(?:-[0-9
 
 // mentioned returns our references that occur in a narrative.
 func mentioned(text string) (list []string) {
+	if len(text) < 32 {
+		return nil
+	}
 	for _, found := range referenceIn.FindAllString(text, 3) {
 		if reference := ourReference(found); reference != "" {
 			list = append(list, reference)
