@@ -86,6 +86,7 @@ type taking struct {
 	source  Source
 	resumed bool          // the statement is there, and some of its lines
 	days    map[int64]int // lines without an id of the provider, by day
+	fresh   []bool        // by set: check found no stored line that may be one of it
 }
 
 func (t *taking) run(ctx context.Context) (done Imported, err error) {
@@ -137,6 +138,7 @@ func (t *taking) check(ctx context.Context) error {
 				return err
 			}
 		}
+		t.fresh = append(t.fresh, len(k.byIdentity) == 0)
 		return nil
 	})
 	if err != nil {
@@ -310,7 +312,18 @@ func (t *taking) write(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := t.sets(func(set []Line) error { return t.storeSet(ctx, set) }); err != nil {
+	number := 0
+	if err := t.sets(func(set []Line) error {
+		number++
+		if !t.fresh[number-1] {
+			return t.storeSet(ctx, set)
+		}
+		err := t.storeFresh(ctx, set)
+		if errors.Is(err, db.ErrUnique) { // this server was paused, and another one went on
+			err = t.storeSet(ctx, set)
+		}
+		return err
+	}); err != nil {
 		return err
 	}
 	layout, err := json.Marshal(t.Layout)
@@ -323,6 +336,17 @@ func (t *taking) write(ctx context.Context) error {
 		}
 		_, err := tx.Exec(confirmSource, t.source.ID, string(layout))
 		return err
+	})
+}
+
+// storeFresh stores a set of new lines. Unlike storeSet it reads nothing while it has the database's writer.
+func (t *taking) storeFresh(ctx context.Context, set []Line) error {
+	for i := range set {
+		set[i].ID = newID()
+	}
+	return t.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		db.Insert(tx, "statement_lines", insertLines, set)
+		return nil
 	})
 }
 
