@@ -49,9 +49,9 @@ const (
 
 	deleteSettled = `DELETE FROM statement_settled WHERE by_line = $1`
 
-	// Unmatched lines that have the same party, amount and direction within a time.
-	countRivals = `SELECT count(*) FROM statement_lines WHERE party = $1 AND party <> '' AND amount = $2 AND source = $3 AND status = 'success' AND at BETWEEN $4 AND $5
-AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = statement_lines.id)`
+	// Unmatched lines of a source that have the same party, amount and direction as others.
+	rivals = `SELECT l.party, l.amount, l.at FROM rows($1) AS r JOIN statement_lines l ON l.party IN (r.party) AND l.amount = r.amount AND l.party <> '' WHERE l.source = $2 AND l.status = 'success'
+AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = l.id)`
 
 	// Each difference of a fee is a transfer of its exception.
 	bookedFees = `SELECT e.line, CAST(sum(CASE WHEN t.leg = '` + legFee + `' THEN t.amount ELSE -t.amount END) AS INTEGER) FROM statement_exceptions e JOIN transfers t ON t.subject = e.id

@@ -11,7 +11,7 @@ import (
 const (
 	chainsOfSource = `SELECT id, first_at, last_at, opening, closing, compared FROM statements WHERE source = $1 AND state = 'read' AND chains = 1 ORDER BY first_at, last_at, id`
 
-	comparedStatement = `UPDATE statements SET compared = 1 WHERE id = $1`
+	comparedStatements = `UPDATE statements SET compared = 1 WHERE id IN (SELECT value FROM texts($1))`
 
 	// Statements without balances cannot show that a payment is missing.
 	skipStatements = `UPDATE statements SET compared = 1 WHERE source = $1 AND compared = 0 AND state = 'read' AND chains = 0`
@@ -41,21 +41,19 @@ func (m *matcher) missing(ctx context.Context, source Source) error {
 	if source.Bank() {
 		return nil
 	}
-	var all []span
-	type one struct {
-		id string
-		span
-	}
-	var fresh []one
+	var all, fresh []span
+	var ids []string
 	if err := m.db.Read(ctx, func(tx *db.Tx) error {
-		all, fresh = nil, nil
+		all, fresh, ids = nil, nil, nil
 		return tx.Query(chainsOfSource, []any{source.ID}, func(r *db.Row) error {
-			var s one
+			var id string
+			var s span
 			compared := false
-			err := r.Scan(&s.id, &s.from, &s.to, &s.opening, &s.closing, &compared)
-			all = append(all, s.span)
+			err := r.Scan(&id, &s.from, &s.to, &s.opening, &s.closing, &compared)
+			all = append(all, s)
 			if !compared {
-				fresh = append(fresh, s)
+				ids = append(ids, id)
+				fresh = append(fresh, span{from: s.from.Add(-source.Lag() - window), to: s.to})
 			}
 			return err
 		})
@@ -63,26 +61,23 @@ func (m *matcher) missing(ctx context.Context, source Source) error {
 		return err
 	}
 	spans := covered(all)
-	for _, s := range fresh {
-		if err := m.missingIn(ctx, source, s.span, spans); err != nil {
-			return err
-		}
-		if err := m.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := tx.Exec(comparedStatement, s.id)
-			return err
-		}); err != nil {
+	for _, w := range apart(fresh) {
+		if err := m.missingIn(ctx, source, w, spans); err != nil {
 			return err
 		}
 	}
 	return m.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(comparedStatements, ids); err != nil {
+			return err
+		}
 		_, err := tx.Exec(skipStatements, source.ID)
 		return err
 	})
 }
 
-// missingIn searches for such payments in the period of one statement.
-func (m *matcher) missingIn(ctx context.Context, source Source, s span, spans []span) error {
-	return m.outlines(ctx, source, s.from.Add(-source.Lag()-window), s.to, func(list []book.Outline) error {
+// missingIn searches for such payments among those that were accepted in a period.
+func (m *matcher) missingIn(ctx context.Context, source Source, w span, spans []span) error {
+	return m.outlines(ctx, source, w.from, w.to, func(list []book.Outline) error {
 		ids, err := m.unmatched(ctx, list)
 		if err != nil || len(ids) == 0 {
 			return err

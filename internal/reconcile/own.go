@@ -3,8 +3,10 @@ package reconcile
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
 )
 
 const (
@@ -15,6 +17,13 @@ UNION ALL SELECT id, 'arrived', reference, sent_at, CASE WHEN state = 'sent' THE
 WHERE $3 > 0 AND asset = $1 AND target = $2 AND amount - fee = $3 AND state <> 'returned'
 UNION ALL SELECT id, 'returned', reference, sent_at, ended_at FROM own_transfers WHERE $3 > 0 AND asset = $1 AND source = $2 AND amount - fee = $3 AND state = 'returned'
 ) AS m WHERE from_at <= $5 AND until_at >= $4 AND NOT EXISTS (SELECT 1 FROM statement_own o WHERE o.transfer = m.id AND o.side = m.side) ORDER BY id, side LIMIT 10`
+
+	// Amounts, with the sign of a line, of the movements of our own transfers at an account that no line is.
+	ownAmounts = `SELECT DISTINCT amount FROM (
+SELECT id, 'sent' AS side, -amount AS amount, sent_at AS from_at, sent_at AS until_at FROM own_transfers WHERE asset = $1 AND source = $2
+UNION ALL SELECT id, 'arrived', amount - fee, sent_at, CASE WHEN state = 'sent' THEN $4 ELSE ended_at END FROM own_transfers WHERE asset = $1 AND target = $2 AND state <> 'returned'
+UNION ALL SELECT id, 'returned', amount - fee, sent_at, ended_at FROM own_transfers WHERE asset = $1 AND source = $2 AND state = 'returned'
+) AS m WHERE from_at <= $4 AND until_at >= $3 AND NOT EXISTS (SELECT 1 FROM statement_own o WHERE o.transfer = m.id AND o.side = m.side) ORDER BY amount`
 
 	// Unmatched lines of an account with the same amount within a time, which name no person.
 	countAlike = `SELECT count(*) FROM statement_lines WHERE source = $1 AND day BETWEEN $2 AND $3 AND amount = $4 AND party = '' AND status = 'success'
@@ -30,9 +39,44 @@ AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = statement_lines.id)
 // ownMovement is one movement of a transfer between accounts of ours.
 type ownMovement struct{ id, side, reference string }
 
+// mayBeOwn reports whether rules may find that a line is a movement of our own money.
+func (s *set) mayBeOwn(l Line) bool {
+	return l.moves() && l.Amount != 0 && l.Party == "" && ourReference(l.Reference) == "" && !s.undone[[2]string{l.ID, ""}]
+}
+
+// loadOwn reads the amounts of our own transfers in the time of the lines. Nearly all lines have another amount, and
+// need no search of their own.
+func (m *matcher) loadOwn(ctx context.Context, s *search) error {
+	var from, until time.Time
+	for _, l := range s.lines {
+		if !s.mayBeOwn(l) {
+			continue
+		}
+		if from.IsZero() || l.At.Before(from) {
+			from = l.At
+		}
+		if l.At.After(until) {
+			until = l.At
+		}
+	}
+	if from.IsZero() {
+		return nil
+	}
+	apart, key := s.source.Lag()+window, s.source.Ledger()
+	return m.db.Read(ctx, func(tx *db.Tx) error {
+		clear(s.ownAmounts)
+		return tx.Query(ownAmounts, []any{key.Asset, key.ID, from.Add(-apart), until.Add(apart)}, func(r *db.Row) error {
+			var amount money.Pesewas
+			err := r.Scan(&amount)
+			s.ownAmounts[amount] = true
+			return err
+		})
+	})
+}
+
 // own matches a line with a movement of our own money between a bank account and a float, and reports whether it did.
-func (m *matcher) own(ctx context.Context, w *set, l Line) (matched bool, err error) {
-	if !l.moves() || l.Amount == 0 || l.Party != "" || ourReference(l.Reference) != "" || w.undone[[2]string{l.ID, ""}] {
+func (m *matcher) own(ctx context.Context, w *search, l Line) (matched bool, err error) {
+	if !w.mayBeOwn(l) || !w.ownAmounts[l.Amount] {
 		return false, nil
 	}
 	apart := w.source.Lag() + window

@@ -31,12 +31,12 @@ func TestQueries_readNoTableWhole(t *testing.T) {
 	for name, sql := range map[string]string{
 		"linesByIdentity": linesByIdentity, "linesByReference": linesByReference, "linesOfStatement": linesOfStatement, "countDays": countDays,
 		"openLines": openLines, "judgeAgain": judgeAgain, "matchesOfLines": matchesOfLines, "matchesOfPayments": matchesOfPayments,
-		"undoneOfLines": undoneOfLines, "countRivals": countRivals, "bookedFees": bookedFees, "exceptionsOfLines": exceptionsOfLines,
+		"undoneOfLines": undoneOfLines, "bookedFees": bookedFees, "exceptionsOfLines": exceptionsOfLines,
 		"exceptionsOfPayments": exceptionsOfPayments, "everyOfPayments": everyOfPayments, "standingExceptions": standingExceptions,
 		"sumOfSettlement": sumOfSettlement, "insertSettled": insertSettled, "countAlike": countAlike, "selectExceptions": selectExceptions,
 		"selectSuspended": selectSuspended, "filesOfLines": filesOfLines, "uploadersOfVersions": uploadersOfVersions, "unusedCredits": unusedCredits,
 		"changeOfLines": changeOfLines, "differencesAt": differencesAt, "pairsAcross": pairsAcross, "ownAcross": ownAcross, "ownUnbooked": ownUnbooked,
-		"linesInTransit": linesInTransit, "lateLines": lateLines, "movedByAttempts": movedByAttempts,
+		"linesInTransit": linesInTransit, "lateLines": lateLines, "movedByAttempts": movedByAttempts, "openSettlements": openSettlements,
 	} {
 		if plan := dbtest.PlanIn(t, d, sql, make([]any, parameters(sql))...); scanned.MatchString(plan) {
 			t.Errorf("%s reads a table whole: %s", name, plan)

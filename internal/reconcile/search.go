@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,6 +27,10 @@ type search struct {
 	bySimilar map[similarity][]string
 	upstream  map[string][]string // payments by line
 	similar   map[string][]string
+
+	settlements map[string]bool        // that lines of a bank may be
+	ownAmounts  map[money.Pesewas]bool // of our own transfers
+	unmatched   map[similarity][]time.Time
 }
 
 // bySearch decides about lines that name no payment: by the provider's id, the settlement, amount and party, or a text that mentions a
@@ -38,10 +43,15 @@ func (m *matcher) bySearch(ctx context.Context, source Source, lines []Line) err
 	if err != nil {
 		return err
 	}
-	s := &search{set: w, byID: map[string][]string{}, bySimilar: map[similarity][]string{}, upstream: map[string][]string{}, similar: map[string][]string{}}
+	s := &search{set: w, byID: map[string][]string{}, bySimilar: map[similarity][]string{}, upstream: map[string][]string{}, similar: map[string][]string{},
+		settlements: map[string]bool{}, ownAmounts: map[money.Pesewas]bool{}, unmatched: map[similarity][]time.Time{}}
 	s.index()
+	steps := []func(context.Context, *search) error{m.loadSettlements, m.loadOwn}
 	if !source.Bank() {
-		if err := m.walk(ctx, s); err != nil {
+		steps = append(steps, m.walk, m.loadRivals)
+	}
+	for _, step := range steps {
+		if err := step(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -74,23 +84,14 @@ func (s *search) index() {
 	}
 }
 
-// windows returns the times in which the payments of the lines may have been accepted, in order and apart. Lines of an
-// old exception and of today do not make a walk through all payments between.
-func (s *search) windows() (list []span) {
-	times := make([]time.Time, len(s.lines))
+// windows returns the times in which the payments of the lines may have been accepted. Lines of an old exception and
+// of today do not make a walk through all payments between.
+func (s *search) windows() []span {
+	list := make([]span, len(s.lines))
 	for i, l := range s.lines {
-		times[i] = l.At
+		list[i] = span{from: l.At.Add(-s.source.Lag() - window), to: l.At.Add(early)}
 	}
-	slices.SortFunc(times, time.Time.Compare)
-	for _, at := range times {
-		from, to := at.Add(-s.source.Lag()-window), at.Add(early)
-		if n := len(list); n > 0 && !from.After(list[n-1].to) {
-			list[n-1].to = to
-			continue
-		}
-		list = append(list, span{from: from, to: to})
-	}
-	return list
+	return apart(list)
 }
 
 // walk compares the payments of the lines' days with the lines.
@@ -169,20 +170,13 @@ func (m *matcher) searched(ctx context.Context, s *search, l Line) (decided bool
 		s.put(l, byReference(l, list[0], RuleProviderID, lag, s.now))
 		return true, nil
 	}
-	if settled, err := m.settle(ctx, s.set, l); err != nil || settled {
+	if settled, err := m.settle(ctx, s, l); err != nil || settled {
 		return settled, err
 	}
-	if own, err := m.own(ctx, s.set, l); err != nil || own {
+	if own, err := m.own(ctx, s, l); err != nil || own {
 		return own, err
 	}
-	list := s.candidates(l, s.similar[l.ID])
-	rivals := 0
-	if len(list) > 0 {
-		if rivals, err = m.rivals(ctx, s.source, l); err != nil {
-			return false, err
-		}
-	}
-	if o, ok := bySimilar(l, list, rivals, lag); ok {
+	if o, ok := bySimilar(l, s.candidates(l, s.similar[l.ID]), s.rivals(l), lag); ok {
 		s.put(l, byReference(l, o, RuleSimilar, lag, s.now))
 		return true, nil
 	}
@@ -208,12 +202,47 @@ func (s *search) mentions(l Line) (list []ours) {
 	return list
 }
 
+// pairs are the members that lines without a name and their rivals share.
+var pairs = []db.Column[similarity]{
+	{Name: "party", Text: func(s similarity) string { return s.party }},
+	{Name: "amount", Int: func(s similarity) int64 { return int64(s.amount) }},
+}
+
+// loadRivals reads the times of the unmatched lines that have the party and the amount of a line with a possible
+// payment.
+func (m *matcher) loadRivals(ctx context.Context, s *search) error {
+	keys := map[similarity]bool{}
+	for _, l := range s.lines {
+		if len(s.similar[l.ID]) > 0 {
+			keys[similarity{l.Party, l.Amount}] = true
+		}
+	}
+	for part := range slices.Chunk(slices.Collect(maps.Keys(keys)), setLines) {
+		if err := m.db.Read(ctx, func(tx *db.Tx) error {
+			for _, key := range part {
+				delete(s.unmatched, key)
+			}
+			return tx.Query(rivals, []any{db.RowsOf(pairs, part), s.source.ID}, func(r *db.Row) error {
+				var key similarity
+				var at time.Time
+				err := r.Scan(&key.party, &key.amount, &at)
+				s.unmatched[key] = append(s.unmatched[key], at)
+				return err
+			})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // rivals counts the unmatched lines that could be the same payment, the line itself included.
-func (m *matcher) rivals(ctx context.Context, source Source, l Line) (n int, err error) {
-	lag := source.Lag()
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countRivals, []any{l.Party, int64(l.Amount), source.ID, l.At.Add(-lag - early), l.At.Add(lag + early)}, &n)
-		return err
-	})
-	return n, err
+func (s *search) rivals(l Line) (n int) {
+	apart := s.source.Lag() + early
+	for _, at := range s.unmatched[similarity{l.Party, l.Amount}] {
+		if !at.Before(l.At.Add(-apart)) && !at.After(l.At.Add(apart)) {
+			n++
+		}
+	}
+	return n
 }

@@ -14,6 +14,10 @@ const (
 WHERE settlement = $1 AND settlement <> '' AND status = 'success' AND substr(source, 1, $2) = $3 AND source <> $4
 AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)`
 
+	// Settlements with movements at providers of the same mode that no line of a bank has.
+	openSettlements = `SELECT DISTINCT settlement FROM statement_lines WHERE settlement IN (SELECT value FROM texts($1)) AND settlement <> '' AND status = 'success'
+AND substr(source, 1, $2) = $3 AND source <> $4 AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)`
+
 	insertSettled = `INSERT INTO statement_settled (line, by_line) SELECT id, $5 FROM statement_lines
 WHERE settlement = $1 AND settlement <> '' AND status = 'success' AND substr(source, 1, $2) = $3 AND source <> $4
 AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)`
@@ -21,10 +25,33 @@ AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)
 	insertMatch = `INSERT INTO statement_matches (line, payment, leg, rule, maker, made_at) VALUES ($1, $2, $3, $4, $5, $6)`
 )
 
+// loadSettlements reads which settlements of the lines of a bank have movements. Others need no search of their own.
+func (m *matcher) loadSettlements(ctx context.Context, s *search) error {
+	var ids []string
+	for _, l := range s.lines {
+		if s.source.Bank() && l.Settlement != "" {
+			ids = append(ids, l.Settlement)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	mode := string(s.source.Mode) + "/"
+	return m.db.Read(ctx, func(tx *db.Tx) error {
+		clear(s.settlements)
+		return tx.Query(openSettlements, []any{ids, int64(len(mode)), mode, s.source.ID}, func(r *db.Row) error {
+			var id string
+			err := r.Scan(&id)
+			s.settlements[id] = true
+			return err
+		})
+	})
+}
+
 // settle matches a line of a bank with the movements of one settlement if they add up to the line, with or without
 // their fees. It reports whether it did.
-func (m *matcher) settle(ctx context.Context, w *set, l Line) (settled bool, err error) {
-	if !w.source.Bank() || l.Settlement == "" || w.undone[[2]string{l.ID, ""}] {
+func (m *matcher) settle(ctx context.Context, w *search, l Line) (settled bool, err error) {
+	if !w.settlements[l.Settlement] || w.undone[[2]string{l.ID, ""}] {
 		return false, nil
 	}
 	mode := string(w.source.Mode) + "/"

@@ -15,6 +15,20 @@ type span struct {
 	opening, closing money.Pesewas
 }
 
+// apart returns periods in order, with those that overlap joined.
+func apart(list []span) (joined []span) {
+	slices.SortFunc(list, func(a, b span) int { return a.from.Compare(b.from) })
+	for _, s := range list {
+		n := len(joined)
+		if n == 0 || s.from.After(joined[n-1].to) {
+			joined = append(joined, s)
+		} else if s.to.After(joined[n-1].to) {
+			joined[n-1].to = s.to
+		}
+	}
+	return joined
+}
+
 // walked is how many payments are read at once.
 const walked = 1000
 
