@@ -8,7 +8,8 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// Attempted is a payment together with one of its attempts.
+// Attempted is a payment together with one of its attempts. The payment has only the members about its movement of
+// money: those of movementColumns.
 type Attempted struct {
 	Payment
 	Reference string // ProviderReference of the attempt
@@ -16,11 +17,21 @@ type Attempted struct {
 	Current   bool   // false: the payment was rerouted to another provider
 }
 
+// movementColumns are a third of the columns of a payment, and are read for each line of a statement.
+const movementColumns = `payments.id, payments.kind, payments.mode, payments.rail, payments.account, payments.amount, payments.charges, payments.fee_bearer, payments.status,
+payments.created_at, payments.settled_at, payments.sending_at, payments.upstream_id, payments.turned_at, payments.last_word`
+
+func scanMovement(r *db.Row, a *Attempted) error {
+	p := &a.Payment
+	return r.Scan(&a.Reference, &a.AtRail, &a.Current, &p.ID, &p.Kind, &p.Mode, &p.Rail, &p.Account, &p.Amount, &p.Charges, &p.FeeBearer, &p.Status,
+		&p.CreatedAt, &p.SettledAt, &p.SendingAt, &p.UpstreamID, &p.ContradictedAt, &p.LastReported)
+}
+
 // The statement has one SELECT for each column with references, because each column has an index of its own.
-const paymentsByReferences = `SELECT payments.provider_reference, CASE WHEN payments.attempt > 1 THEN '' ELSE payments.rail END, CASE WHEN payments.attempt > 1 THEN 0 ELSE 1 END, ` + paymentColumns + `
+const paymentsByReferences = `SELECT payments.provider_reference, CASE WHEN payments.attempt > 1 THEN '' ELSE payments.rail END, CASE WHEN payments.attempt > 1 THEN 0 ELSE 1 END, ` + movementColumns + `
 FROM payments WHERE provider_reference IN (SELECT value FROM texts($1))
-UNION ALL SELECT payments.attempt_reference, payments.rail, 1, ` + paymentColumns + ` FROM payments WHERE attempt_reference IN (SELECT value FROM texts($1)) AND attempt > 1
-UNION ALL SELECT attempts.provider_reference, attempts.rail, 0, ` + paymentColumns + ` FROM attempts JOIN payments ON payments.id = attempts.payment
+UNION ALL SELECT payments.attempt_reference, payments.rail, 1, ` + movementColumns + ` FROM payments WHERE attempt_reference IN (SELECT value FROM texts($1)) AND attempt > 1
+UNION ALL SELECT attempts.provider_reference, attempts.rail, 0, ` + movementColumns + ` FROM attempts JOIN payments ON payments.id = attempts.payment
 WHERE attempts.provider_reference IN (SELECT value FROM texts($1))`
 
 // ByReferences returns the payments that have one of these ProviderReferences, by the reference of the matching
@@ -29,9 +40,9 @@ func (rd *Reader) ByReferences(ctx context.Context, references []string) (map[st
 	var found map[string]Attempted
 	err := rd.db.Read(ctx, func(tx *db.Tx) error {
 		found = make(map[string]Attempted, len(references))
-		return tx.Query(paymentsByReferences, []any{references}, func(r *db.Row) (err error) {
+		return tx.Query(paymentsByReferences, []any{references}, func(r *db.Row) error {
 			var a Attempted
-			if a.Payment, err = scanPayment(r, &a.Reference, &a.AtRail, &a.Current); err != nil {
+			if err := scanMovement(r, &a); err != nil {
 				return err
 			}
 			if before, is := found[a.Reference]; !is || before.AtRail == "" || a.Current {
