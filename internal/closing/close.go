@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
 )
 
 // Lag is how long after its end a day can be closed. By then every transaction that was open at midnight has ended.
@@ -82,7 +83,7 @@ const (
 
 // Close closes a day in tx with its figures. Movements since the figures were read cannot change them: they are dated
 // later, or belong to the next day as late ones. It refuses if the day was closed meanwhile, an earlier day was
-// reopened, or statements or exceptions changed.
+// reopened, statements or exceptions changed, or a statement is being read.
 func (b *Books) Close(tx *db.Tx, f Figures, request string) error {
 	if err := b.Closable(f); err != nil {
 		return err
@@ -98,6 +99,9 @@ func (b *Books) Close(tx *db.Tx, f Figures, request string) error {
 		}
 		n := int64(f.Day - 1)
 		previous = &n
+	}
+	if err := reconcile.CheckRead(tx, modeOf(f.Asset), b.clock.Now()); err != nil {
+		return err
 	}
 	if err := sameGiven(tx, f); err != nil {
 		return err

@@ -241,6 +241,40 @@ func TestClose_concurrent(t *testing.T) {
 	})
 }
 
+// A balance that somebody gives while the day is closed is signed with the day, or refused.
+func TestClose_whileABalanceIsGiven(t *testing.T) {
+	const days = 25
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		day := DayOf(began)
+		f.deposit(100)
+		f.until((day + days + 1).Begin())
+		f.closes(day)
+		for n := day + 1; n < day+days; n++ {
+			set := func(amount money.Pesewas) error {
+				return d.Write(context.WithoutCancel(t.Context()), func(tx *db.Tx) error { return f.SetTheirs(tx, asset, n, []Balance{{"bank/gcb", amount}}, "ama") })
+			}
+			if err := set(92); err != nil {
+				t.Fatal(err)
+			}
+			figures := f.figures(n)
+			var all sync.WaitGroup
+			var closed, given error
+			all.Go(func() { given = set(93) })
+			all.Go(func() {
+				closed = d.Write(context.WithoutCancel(t.Context()), func(tx *db.Tx) error { return f.Close(tx, figures, "act") })
+			})
+			all.Wait()
+			if (given == nil) == (closed == nil) {
+				t.Fatalf("%s: given with %v, closed with %v", n, given, closed)
+			}
+			if closed != nil {
+				f.closes(n)
+			}
+		}
+	})
+}
+
 // Money that moves while a day is closed belongs to later days: the figures that are signed stay.
 func TestClose_whileMoneyMoves(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

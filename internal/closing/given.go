@@ -135,13 +135,22 @@ func (b *Books) open(tx *db.Tx, asset ledger.Asset, day Day) error {
 	return err
 }
 
+// lockOpen is open for a transaction that changes the day. Close locks the day before, too, so one of the two
+// transactions sees the other's writes.
+func (b *Books) lockOpen(tx *db.Tx, asset ledger.Asset, day Day) error {
+	if _, err := closedOf(tx, lockClosed, asset, day-1); err != nil {
+		return err
+	}
+	return b.open(tx, asset, day)
+}
+
 func errClosed(day Day) error {
 	return problem.New(problem.Duplicate, "day_closed", day.String()+" is closed")
 }
 
 // SetTheirs stores the closing balances of statements of an open day in tx.
 func (b *Books) SetTheirs(tx *db.Tx, asset ledger.Asset, day Day, list []Balance, actor string) error {
-	if err := b.open(tx, asset, day); err != nil {
+	if err := b.lockOpen(tx, asset, day); err != nil {
 		return err
 	}
 	imported, err := reconcile.AtDay(tx, modeOf(asset), day.Begin(), day.End())
@@ -162,7 +171,7 @@ func (b *Books) SetTheirs(tx *db.Tx, asset ledger.Asset, day Day, list []Balance
 
 // AddException stores an exception of an open day in tx.
 func (b *Books) AddException(tx *db.Tx, asset ledger.Asset, day Day, x Exception) error {
-	if err := b.open(tx, asset, day); err != nil {
+	if err := b.lockOpen(tx, asset, day); err != nil {
 		return err
 	}
 	var n int64

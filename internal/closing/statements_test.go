@@ -167,3 +167,46 @@ func TestStatement_correctionAfterTheClose(t *testing.T) {
 		}
 	})
 }
+
+// A day is not closed while a statement is being read, whose lines are stored in part.
+func TestClose_whileAStatementIsRead(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		day := DayOf(began)
+		f.deposit(100)
+		f.until((day + 1).End())
+		figures := f.figures(day)
+		reading := func(mode string, until time.Time) {
+			t.Helper()
+			if err := d.Write(t.Context(), func(tx *db.Tx) error {
+				if _, err := tx.Exec(`DELETE FROM statement_sources`); err != nil {
+					return err
+				}
+				_, err := tx.Exec(`INSERT INTO statement_sources (id, profile, provider, account, mode, reading, reading_until, created_at) VALUES ($1, 'mtn', 'mtn', 'collection', $2, 's', $3, 1)`,
+					mode+"/mtn/collection", mode, until)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closes := func() error {
+			return d.Write(t.Context(), func(tx *db.Tx) error { return f.Close(tx, figures, "act") })
+		}
+		reading("test", f.clock.Now().Add(time.Minute))
+		if err := closes(); !problem.Is(err, problem.InProgress) {
+			t.Errorf("closed while a statement is read: %v", err)
+		}
+		reading("test", f.clock.Now().Add(-time.Minute)) // its server has ended
+		if err := closes(); err != nil {
+			t.Error(err)
+		}
+		if err := d.Write(t.Context(), func(tx *db.Tx) error { return f.Reopen(tx, asset, day, 1, "act", "again", "ama") }); err != nil {
+			t.Fatal(err)
+		}
+		figures = f.figures(day)
+		reading("live", f.clock.Now().Add(time.Minute))
+		if err := closes(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
 )
 
 // Given is the balance of one account at the end of a day, according to its statements.
@@ -71,6 +72,8 @@ AND NOT EXISTS (SELECT 1 FROM statement_exceptions e WHERE e.line = l.id AND e.l
 AND (l.judged = 0 AND NOT EXISTS (SELECT 1 FROM statement_matches m WHERE m.line = l.id)
 OR EXISTS (SELECT 1 FROM statement_matches m WHERE m.line = l.id AND m.payment = '' AND m.rule = 'person' AND m.made_at >= $2))`
 
+	readingSource = `SELECT id FROM statement_sources WHERE mode = $1 AND reading <> '' AND reading_until > $2 ORDER BY id LIMIT 1`
+
 	sourcesOfMode = `SELECT ` + sourceColumns + ` FROM statement_sources WHERE layout <> '' AND mode = $1 ORDER BY id LIMIT 200`
 
 	lateLines = `SELECT ` + lineColumns + ` FROM statement_lines JOIN statements ON statements.id = statement_lines.statement
@@ -102,6 +105,18 @@ func sourcesOf(tx *db.Tx, mode string) (list []Source, err error) {
 		return err
 	})
 	return list, err
+}
+
+// CheckRead refuses while a statement of the mode is being read: its lines are stored in part.
+func CheckRead(tx *db.Tx, mode string, now time.Time) error {
+	var source string
+	found, err := tx.One(readingSource, []any{mode, now}, &source)
+	if err == nil && found {
+		e := problem.New(problem.InProgress, "statement_in_progress", "A statement of "+source+" is being read: try again in a moment")
+		e.RetryAfter = 5 * time.Second
+		err = e
+	}
+	return err
 }
 
 // AtDay returns the balances of statements at the end of a day, with the reasons why they differ from our books. It
