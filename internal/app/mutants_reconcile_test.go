@@ -50,7 +50,7 @@ func reconcileRules() []mutant {
 			`alike == 1 && !credit:`, `alike == 1:`,
 			byTest("reconcile", "TestMatch_ownCreditAtBank")},
 		{"booked-line-changes", "a line that changes after its money was booked is an exception", "internal/reconcile/match.go",
-			`case l.Amount != used:`, `case l.Amount > used && l.Amount < used:`,
+			`case has != used:`, `case has > used && has < used:`,
 			byTest("reconcile", "TestMatch_bookedLineChanges/SQLite")},
 		{"day-explained-later", "money that was booked after a day explains it", "internal/reconcile/day.go",
 			`ended_at = 0 OR ended_at >= $2 AND (ending NOT IN`, `ended_at = 0 OR ended_at < $2 AND (ending NOT IN`,

@@ -66,6 +66,7 @@ type ours struct {
 	Moved     *money.Pesewas // the change by the line of the movement, of a payment with a reversal; nil: not known
 	Movement  string
 	Reversing string // the lines that are matched
+	Denied    string // the failed line that has the exception of a paid payment
 }
 
 // early is how far a provider's clock may be behind ours.
@@ -161,7 +162,7 @@ func byReference(l Line, o ours, rule Rule, lag time.Duration, now time.Time) ve
 	case l.Status == StatusPending:
 		return verdict{}
 	case l.Status == StatusFailed:
-		if o.Paid && o.Current && o.Movement == "" {
+		if o.Paid && o.Current && o.Movement == "" && v.leg == LegMovement && (o.Denied == "" || o.Denied == l.ID) {
 			v.differences = []Difference{{StateOff, o.Amount, -o.held(), "The payment failed according to the provider's statement, but succeeded here."}}
 		}
 		return v
@@ -236,6 +237,9 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 // takenBack returns the difference between a reversal and the movement that it takes back. Our books have both or
 // neither, so the two lines must add up to nothing.
 func takenBack(l Line, o ours) []Difference {
+	if o.Movement == "" {
+		return []Difference{{AmountOff, magnitude(l.change()), l.change(), fmt.Sprintf("The provider took back %s of a movement that the statements do not have.", cedis(magnitude(l.change())))}}
+	}
 	moved := o.held()
 	if o.Moved != nil {
 		moved = *o.Moved

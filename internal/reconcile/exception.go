@@ -45,7 +45,7 @@ const (
 // stays reports whether the ending stays while the difference is the same. Other endings have removed the difference,
 // so a difference that is found again is a new one.
 func (e Ending) stays() bool {
-	return e != EndedAgreed && e != EndedBooked && e != EndedSettled
+	return e != EndedAgreed && e != EndedBooked && e != EndedSettled && e != EndedReleased
 }
 
 const (
@@ -55,7 +55,7 @@ const (
 
 	exceptionsOfLines = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE line IN (SELECT value FROM texts($1)) AND line <> '' ORDER BY id`
 
-	exceptionsOfPayments = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE payment IN (SELECT value FROM texts($1)) AND payment <> '' AND (ended_at = 0 OR ending = 'suspense') ORDER BY id`
+	exceptionsOfPayments = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE payment IN (SELECT value FROM texts($1)) AND payment <> '' AND (ended_at = 0 OR ending IN ('suspense', 'released')) ORDER BY id`
 
 	everyOfPayments = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE payment IN (SELECT value FROM texts($1)) AND payment <> '' ORDER BY id`
 

@@ -27,12 +27,21 @@ func (s *store) sync(tx *db.Tx, f found) error {
 	if err != nil {
 		return err
 	}
+	missed, err := queryExceptions(tx, exceptionsOfPayments, f.payments)
+	if err != nil {
+		return err
+	}
+	for _, e := range missed { // those of lines are stored, or are of lines that are not decided about
+		if e.Line == "" && e.Kind == OursOnly {
+			stored = append(stored, e)
+		}
+	}
 	now := s.clock.Now()
 	var fresh []Exception
 	kept := map[string]bool{}
-	for _, want := range f.list {
+	for _, want := range unbooked(f.list, stored) {
 		same := slices.IndexFunc(stored, func(e Exception) bool { return e.same(want) })
-		if want.Line == "" || same < 0 {
+		if same < 0 {
 			want.ID, want.OpenedAt = newID(), now
 			fresh = append(fresh, want)
 			continue
@@ -45,21 +54,53 @@ func (s *store) sync(tx *db.Tx, f found) error {
 			}
 		}
 	}
-	missed, err := queryExceptions(tx, exceptionsOfPayments, f.payments)
-	if err != nil {
-		return err
-	}
-	for _, e := range append(stored, missed...) {
-		if kept[e.ID] || !e.stands() || e.Line == "" && e.Kind != OursOnly || e.Line != "" && !slices.Contains(f.lines, e.Line) {
+	for _, e := range stored {
+		if kept[e.ID] || !e.stands() {
 			continue
 		}
-		kept[e.ID] = true
 		if err := s.agree(tx, e); err != nil {
 			return err
 		}
 	}
 	db.Insert(tx, "statement_exceptions", insertExceptions, fresh)
 	return nil
+}
+
+// unbooked returns the found exceptions less the money that is booked for good for earlier ones of the same kind, line
+// and payment. If the provider has changed a line since, the rest of that money is an exception. The money of a line
+// without a payment is not among it, because the match of that line keeps it.
+func unbooked(found, stored []Exception) (list []Exception) {
+	type key struct {
+		kind          Kind
+		line, payment string
+	}
+	booked := map[key]money.Pesewas{}
+	for _, e := range stored {
+		if e.Ending == EndedReleased && e.Kind != TheirsOnly {
+			booked[key{e.Kind, e.Line, e.Payment}] += e.Delta
+		}
+	}
+	for _, e := range found {
+		of := key{e.Kind, e.Line, e.Payment}
+		if b := booked[of]; b != 0 {
+			if e.Delta -= b; e.Delta == 0 {
+				delete(booked, of)
+				continue
+			}
+			e.Amount, e.Reason = magnitude(e.Delta), fmt.Sprintf("%s %s are booked for it.", e.Reason, cedis(magnitude(b)))
+			delete(booked, of)
+		}
+		list = append(list, e)
+	}
+	for _, e := range stored {
+		of := key{e.Kind, e.Line, e.Payment}
+		if b := booked[of]; b != 0 {
+			list = append(list, Exception{Source: e.Source, Kind: e.Kind, Line: e.Line, Payment: e.Payment, Amount: magnitude(b), Delta: -b, At: e.At,
+				Reason: fmt.Sprintf("%s are booked for a difference that the statement does not have any more.", cedis(magnitude(b)))})
+			delete(booked, of)
+		}
+	}
+	return list
 }
 
 // Filter narrows the list of exceptions. Zero members have no effect.

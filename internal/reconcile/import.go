@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +37,12 @@ type Imported struct {
 	Reading *Reading
 }
 
-// setLines is how many lines are compared and stored in one transaction.
-const setLines = 500
+// setLines is how many lines are compared at once. pacedLines is how many of them one transaction writes, because other
+// writers of SQLite wait for it.
+const (
+	setLines   = 500
+	pacedLines = 200
+)
 
 // Import stores the lines of a file. A file that cannot be used is Invalid, with the row and column, and leaves nothing behind.
 func (s *store) Import(ctx context.Context, u Upload, file *sheet.File) (Imported, error) {
@@ -315,14 +320,19 @@ func (t *taking) write(ctx context.Context) error {
 	number := 0
 	if err := t.sets(func(set []Line) error {
 		number++
-		if !t.fresh[number-1] {
-			return t.storeSet(ctx, set)
+		for part := range slices.Chunk(set, pacedLines) {
+			err := error(nil)
+			if t.fresh[number-1] {
+				err = t.storeFresh(ctx, part)
+			}
+			if !t.fresh[number-1] || errors.Is(err, db.ErrUnique) { // this server was paused, and another one went on
+				err = t.storeSet(ctx, part)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		err := t.storeFresh(ctx, set)
-		if errors.Is(err, db.ErrUnique) { // this server was paused, and another one went on
-			err = t.storeSet(ctx, set)
-		}
-		return err
+		return nil
 	}); err != nil {
 		return err
 	}

@@ -45,6 +45,10 @@ const (
 
 	undoneOfLines = `SELECT line, payment, '', '', NULL FROM statement_undone WHERE line IN (SELECT value FROM texts($1))`
 
+	// Payments with an exception of a failed line that a person has not ended as settled.
+	deniedPayments = `SELECT e.payment, min(e.line) FROM statement_exceptions e JOIN statement_lines l ON l.id = e.line AND l.status = 'failed'
+WHERE e.payment IN (SELECT value FROM texts($1)) AND e.payment <> '' AND e.line <> '' AND e.kind = 'state' AND e.ending NOT IN ('agreed', 'settled') GROUP BY e.payment`
+
 	deleteMatch = `DELETE FROM statement_matches WHERE line = $1`
 
 	deleteSettled = `DELETE FROM statement_settled WHERE by_line = $1`
@@ -52,6 +56,9 @@ const (
 	// Unmatched lines of a source that have the same party, amount and direction as others.
 	rivals = `SELECT l.party, l.amount, l.at FROM rows($1) AS r JOIN statement_lines l ON l.party IN (r.party) AND l.amount = r.amount AND l.party <> '' WHERE l.source = $2 AND l.status = 'success'
 AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = l.id)`
+
+	// The money that is booked for good for lines without a payment.
+	bookedLines = `SELECT line, CAST(sum(delta) AS INTEGER) FROM statement_exceptions WHERE line IN (SELECT value FROM texts($1)) AND line <> '' AND kind = 'theirs_only' AND ending IN ('adopted', 'released') GROUP BY line`
 
 	// Each difference of a fee is a transfer of its exception.
 	bookedFees = `SELECT e.line, CAST(sum(CASE WHEN t.leg = '` + legFee + `' THEN t.amount ELSE -t.amount END) AS INTEGER) FROM statement_exceptions e JOIN transfers t ON t.subject = e.id
@@ -105,6 +112,8 @@ type set struct {
 	matched  map[string]match         // by line
 	undone   map[[2]string]bool       // line and payment
 	fees     map[string]money.Pesewas // booked for lines
+	used     map[string]money.Pesewas // booked for lines without a payment
+	denied   map[string]string        // by payment: the failed line that has the exception
 	changes  map[string]money.Pesewas // by line: those of the set, and those that a line of the set takes back
 	now      time.Time
 	verdicts map[string]verdict
@@ -133,7 +142,7 @@ func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, 
 	for i := range lines {
 		lines[i].within, lines[i].net = source.withinFees(), source.net()
 	}
-	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, given: map[string][]Line{}, attempts: map[string][]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{}, changes: map[string]money.Pesewas{},
+	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, given: map[string][]Line{}, attempts: map[string][]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{}, used: map[string]money.Pesewas{}, denied: map[string]string{}, changes: map[string]money.Pesewas{},
 		now: m.clock.Now(), verdicts: map[string]verdict{}}
 	ids, references := make([]string, len(lines)), []string{}
 	for i, l := range lines {
@@ -166,7 +175,32 @@ func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, 
 	if err := m.loadGiven(ctx, w); err != nil {
 		return nil, err
 	}
+	if err := m.loadDenied(ctx, w); err != nil {
+		return nil, err
+	}
 	return w, m.loadFees(ctx, w)
+}
+
+// loadDenied reads which failed lines of paid payments have the exception: one of each payment.
+func (m *matcher) loadDenied(ctx context.Context, w *set) error {
+	var ids []string
+	for _, l := range w.lines {
+		if o := w.named[ourReference(l.Reference)]; o != nil && o.Paid && l.Status == StatusFailed {
+			ids = append(ids, o.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return m.db.Read(ctx, func(tx *db.Tx) error {
+		clear(w.denied)
+		return tx.Query(deniedPayments, []any{ids}, func(r *db.Row) error {
+			var payment, line string
+			err := r.Scan(&payment, &line)
+			w.denied[payment] = line
+			return err
+		})
+	})
 }
 
 // loadGiven reads the lines of attempts that were given up.
@@ -312,13 +346,19 @@ func (m *matcher) loadFees(ctx context.Context, w *set) error {
 	}
 	return m.db.Read(ctx, func(tx *db.Tx) error {
 		clear(w.fees)
-		return tx.Query(bookedFees, []any{lines}, func(r *db.Row) error {
-			var line string
-			var fee int64
-			err := r.Scan(&line, &fee)
-			w.fees[line] = money.Pesewas(fee)
-			return err
-		})
+		clear(w.used)
+		for sql, into := range map[string]map[string]money.Pesewas{bookedFees: w.fees, bookedLines: w.used} {
+			if err := tx.Query(sql, []any{lines}, func(r *db.Row) error {
+				var line string
+				var sum money.Pesewas
+				err := r.Scan(&line, &sum)
+				into[line] = sum
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -368,7 +408,6 @@ func (w *set) abandoned(o *ours, reference string) verdict {
 	if amount != 0 {
 		v.line, v.differences = v.also[0], []Difference{abandoned(amount, change)}
 	}
-	delete(w.given, reference) // another line of the set does not decide again
 	return v
 }
 
@@ -381,16 +420,19 @@ func (w *set) settled(l Line) {
 // booked decides about a settlement line, or a line whose money a person has booked. If the provider reverses such a
 // line, it becomes an exception.
 func (w *set) booked(l Line, old match) (v verdict) {
-	used := l.Amount
+	has, used := l.Amount, l.Amount
 	if old.matched != nil {
 		used = money.Pesewas(*old.matched)
+	}
+	if sum, is := w.used[l.ID]; is && old.rule == RulePerson {
+		has, used = l.change(), sum
 	}
 	switch {
 	case !l.moves():
 		v.differences = []Difference{{StateOff, magnitude(used), -used, "The provider changed the line to unpaid, but its money is booked."}}
-	case l.Amount != used:
-		v.differences = []Difference{{AmountOff, magnitude(l.Amount - used), l.Amount - used,
-			fmt.Sprintf("The provider changed the line to %s, but %s is booked for it.", cedis(l.Amount), cedis(used))}}
+	case has != used:
+		v.differences = []Difference{{AmountOff, magnitude(has - used), has - used,
+			fmt.Sprintf("The provider changed the line to %s, but %s is booked for it.", cedis(has), cedis(used))}}
 	}
 	return v
 }
@@ -398,6 +440,7 @@ func (w *set) booked(l Line, old match) (v verdict) {
 // with returns a payment with the fees that are booked for it and for a line.
 func (w *set) with(o *ours, l Line) ours {
 	given := *o
+	given.Denied = w.denied[o.ID]
 	given.Fee += w.fees[l.ID]
 	if moved, known := w.changes[o.Movement]; known {
 		given.Moved = &moved
@@ -408,6 +451,9 @@ func (w *set) with(o *ours, l Line) ours {
 // put stores the verdict about a line in memory, and the line at its payment.
 func (w *set) put(l Line, v verdict) {
 	w.verdicts[l.ID] = v
+	if l.Status == StatusFailed && len(v.differences) > 0 && w.denied[v.payment] == "" {
+		w.denied[v.payment] = l.ID
+	}
 	if v.rule == "" || v.payment == "" {
 		return
 	}
@@ -424,7 +470,7 @@ func (w *set) put(l Line, v verdict) {
 
 // write stores the verdicts about lines.
 func (m *matcher) write(ctx context.Context, w *set, lines []Line) error {
-	for part := range slices.Chunk(lines, setLines) {
+	for part := range slices.Chunk(lines, pacedLines) {
 		if err := m.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error { return m.writeIn(tx, w, part) }); err != nil {
 			return err
 		}
@@ -449,6 +495,9 @@ func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 		}
 		if v.payment != "" {
 			f.payments = append(f.payments, v.payment)
+		}
+		if v.line != "" && slices.ContainsFunc(f.list, func(e Exception) bool { return e.Line == v.line }) {
+			continue // another line of the attempt gave the exception
 		}
 		for _, d := range v.differences {
 			f.list = append(f.list, Exception{Source: w.source.ID, Kind: d.Kind, Line: cmp.Or(v.line, l.ID), Payment: v.payment, Amount: d.Amount, Delta: d.Delta, Reason: d.Reason, At: l.At})

@@ -379,10 +379,10 @@ func TestMatch_attemptThatWasGivenUp(t *testing.T) {
 						t.Fatalf("%+v", e)
 					}
 				}
-				f.must(out, mtnHeading+sent("3", "Successful", "10.00"))
+				f.must(out, mtnHeading+sent("3", "Successful", "10.00")+sent("4", "Successful", "-5.00")+sent("5", "Successful", "5.00"))
 				f.match()
 				f.mustFind()
-				f.must(out, mtnHeading+sent("3", "Failed", "10.00"))
+				f.must(out, mtnHeading+sent("3", "Failed", "10.00")+sent("4", "Failed", "-5.00")+sent("5", "Failed", "5.00"))
 				f.match()
 				if e := f.mustFind(StateOff)[0]; e.Delta != -1000 {
 					t.Fatalf("%+v", e)

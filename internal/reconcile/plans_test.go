@@ -36,7 +36,7 @@ func TestQueries_readNoTableWhole(t *testing.T) {
 		"sumOfSettlement": sumOfSettlement, "insertSettled": insertSettled, "countAlike": countAlike, "selectExceptions": selectExceptions,
 		"selectSuspended": selectSuspended, "filesOfLines": filesOfLines, "uploadersOfVersions": uploadersOfVersions, "unusedCredits": unusedCredits,
 		"changeOfLines": changeOfLines, "differencesAt": differencesAt, "pairsAcross": pairsAcross, "ownAcross": ownAcross, "ownUnbooked": ownUnbooked,
-		"linesInTransit": linesInTransit, "lateLines": lateLines, "movedByAttempts": movedByAttempts, "openSettlements": openSettlements,
+		"linesInTransit": linesInTransit, "lateLines": lateLines, "movedByAttempts": movedByAttempts, "openSettlements": openSettlements, "deniedPayments": deniedPayments, "bookedLines": bookedLines,
 	} {
 		if plan := dbtest.PlanIn(t, d, sql, make([]any, parameters(sql))...); scanned.MatchString(plan) {
 			t.Errorf("%s reads a table whole: %s", name, plan)
