@@ -51,6 +51,7 @@ type observed struct {
 	acceptedAt     moment // when the provider first acknowledged it
 	doubtAt        moment // since when the outcome is unknown
 	unpaidAt       moment // first Unpaid after unpaidAfter
+	voucherAsked   bool   // the provider asked for a voucher
 
 	refusal       book.Refusal
 	refusalReason string

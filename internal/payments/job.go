@@ -58,6 +58,9 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	if ok, out := r.recordWaited(ctx); !ok {
 		return out
 	}
+	if ok, out := r.recordAsked(ctx); !ok {
+		return out
+	}
 	rail, ok := f.rails.routes.Rail(row.Rail, row.Mode)
 	if !ok {
 		a.answer()
@@ -158,6 +161,10 @@ func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.O
 	case verdictQuery:
 		return r.queryNow()
 	case verdictAcknowledged:
+		r.a.voucherAsked = r.a.voucherAsked || o.AwaitsVoucher
+		if ok, out := r.recordAsked(ctx); !ok {
+			return out
+		}
 		return r.next(ctx)
 	case verdictRepeat:
 		r.a.answer()
@@ -285,7 +292,7 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 		}
 		row := r.row
 		row.Rail, row.Attempt = rail.Name, row.Attempt+1 // the ProviderReference stays
-		row.Submissions, row.Unsent, row.SendingAt = 1, 0, time.Time{}
+		row.Submissions, row.Unsent, row.SendingAt, row.VoucherAt = 1, 0, time.Time{}, time.Time{}
 		old := r.row.Rail
 		if !r.row.SendingAt.IsZero() { // the change clears SendingAt; SubmittableSince is then the acceptance time
 			r.a.submittableAt = 0
@@ -399,6 +406,16 @@ func (r *run) recordWaited(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	return r.changeAttempt(ctx, book.EventWaited, row, "")
 }
 
+// recordAsked stores that the provider asked for a voucher. From then on the account's client may send one.
+func (r *run) recordAsked(ctx context.Context) (goOn bool, out jobs.Outcome) {
+	if !r.a.voucherAsked || !r.row.VoucherAt.IsZero() {
+		return true, out
+	}
+	row := r.row
+	row.VoucherAt = r.f.clock.Now()
+	return r.changeAttempt(ctx, book.EventAsked, row, "")
+}
+
 // beforeSubmission searches every rail for the payment before its first submission in a recovery. The restored row
 // may be from before a reroute. goOn allows the submission; otherwise out is the job's outcome.
 func (r *run) beforeSubmission(ctx context.Context) (goOn bool, out jobs.Outcome) {
@@ -437,7 +454,7 @@ func (r *run) adopt(ctx context.Context, found searchResult) jobs.Outcome {
 	row := r.row
 	row.Rail, row.SendingAt, row.UpstreamID = found.rail.Name, r.f.clock.Now(), found.outcome.UpstreamID
 	if row.Rail != r.row.Rail {
-		row.Attempt, row.Submissions, row.Unsent = row.Attempt+1, 1, 0
+		row.Attempt, row.Submissions, row.Unsent, row.VoucherAt = row.Attempt+1, 1, 0, time.Time{}
 	}
 	if ok, out := r.changeAttempt(ctx, book.EventAdopted, row, ""); !ok {
 		return out

@@ -89,6 +89,13 @@ func (h *fixture) waitsForVoucher(answer provider.Outcome) (*node, book.Payment)
 	return n, pay
 }
 
+// queried returns the number of queries of a reference.
+func (s *scripted) queried(reference string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queries[reference]
+}
+
 // A voucher is sent to the provider of a pending collection of the same account. Whatever the provider answers, the
 // status query decides.
 func TestVoucher_goesToTheProvider(t *testing.T) {
@@ -145,6 +152,55 @@ func TestVoucher_notBeforeTheCollection(t *testing.T) {
 				if _, err := n.Voucher(t.Context(), h.tenant.ID, pay.ID, "123456"); err != nil {
 					t.Errorf("after a submission: %v", err)
 				}
+				n.sound()
+			})
+		})
+	}
+}
+
+// A voucher may start a collection at some providers. They get it only after the row shows that they asked for it: not while the
+// submission runs, not if its answer was lost, not if they sent the prompt at once. The row keeps the request.
+func TestVoucher_onlyIfAskedFor(t *testing.T) {
+	asked := pending
+	asked.AwaitsVoucher = true
+	for name, tt := range map[string]struct {
+		answer provider.Outcome
+		taken  bool
+	}{"asked": {asked, true}, "prompt sent": {pending, false}, "answer lost": {unknown, false}, "refused": {bare, false}} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				rail := needy(h.first)
+				rail.Needs.VoucherStarts = true
+				h.rails = []provider.Rail{rail}
+				n := h.node("a")
+				n.setRoute(route.Collect, "paystack")
+				address, on := "accounts@example.com", true
+				n.set(tenant.Change{Email: &address, Voucher: &on})
+				in := h.collect()
+				in.Network, in.MSISDN = msisdn.Telecel, telecel
+				runs, answers := make(chan struct{}), make(chan provider.Outcome)
+				h.first.slow = func(context.Context) provider.Outcome { runs <- struct{}{}; return <-answers }
+				h.first.script(always(pending), always(notFound))
+				pay, _, err := n.Collect(t.Context(), h.caller(), in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-runs
+				gives := func(when string, by *node, taken bool) {
+					t.Helper()
+					reference := "voucher " + pay.AttemptReference
+					before := h.first.queried(reference)
+					_, err := by.Voucher(t.Context(), h.tenant.ID, pay.ID, "123456")
+					if got := h.first.queried(reference) > before; got != taken || !taken && !problem.Is(err, problem.Invalid) {
+						t.Errorf("%s: the provider got it: %v; %v", when, got, err)
+					}
+				}
+				gives("while the submission runs", n, false)
+				answers <- tt.answer
+				n.pass(time.Second)
+				gives("after the answer", n, tt.taken)
+				gives("at a node without its memory", h.stopped("b"), tt.taken)
 				n.sound()
 			})
 		})

@@ -60,9 +60,11 @@ func (p *Payments) awaitingVoucher(ctx context.Context, tenantID, collection str
 	if !ok || rail.Vouchers == nil || !slices.Contains(rail.Needs.Vouchers, msisdn.Network(pay.Channel)) {
 		return pay, rail, problem.Field("transaction_id", "takes no voucher: the payer approves the collection on the phone")
 	}
-	if observedOf(pay, rail, momentOf(p.clock)).stage == stageUnsent {
-		// Some providers start the collection by its voucher. Only a submission may start it: it is counted.
+	switch {
+	case observedOf(pay, rail, momentOf(p.clock)).stage == stageUnsent:
 		return pay, rail, problem.Field("transaction_id", "takes no voucher yet: the collection was not sent to its provider. Query its status first")
+	case rail.Needs.VoucherStarts && pay.VoucherAt.IsZero():
+		return pay, rail, problem.Field("transaction_id", "takes no voucher yet: its provider has not asked for one. Query its status first")
 	}
 	return pay, rail, nil
 }

@@ -119,6 +119,8 @@ type Outcome struct {
 	// Unpaid: Accepted and Pending with a status that the provider uses for open and for failed payments (Hubtel's
 	// Unpaid).
 	Unpaid bool
+	// AwaitsVoucher: Accepted and Pending, and the provider asked for a voucher of the payer (VoucherTaker).
+	AwaitsVoucher bool
 	// Echo is the payment that the provider stores under the reference.
 	Echo *Echo
 	// RetryAfter is the pause that the provider asked for, or zero.
@@ -222,6 +224,9 @@ func AllRequests() Requests { return Requests{Collect: true, Disburse: true, Ref
 type AccountNeeds struct {
 	Email    bool             // an e-mail address
 	Vouchers []msisdn.Network // networks on which a voucher of the payer completes a collection (see VoucherTaker)
+	// VoucherStarts: a voucher may start the collection at the provider. It is sent only after the provider asked for one
+	// (Outcome.AwaitsVoucher), because only counted submissions may start a payment.
+	VoucherStarts bool
 }
 
 // Met reports whether a rail can collect on a channel. email is set if the account has an e-mail address, and voucher

@@ -271,7 +271,7 @@ func (b *batch) wasCommitted(tx *db.Tx) (bool, error) {
 		m := b.changes[0]
 		return b.matches(tx, m.Row, func(is Payment) bool {
 			return is.Attempt == m.Row.Attempt && is.Submissions == m.Row.Submissions && is.SendingAt.Equal(m.Row.SendingAt) && is.EscalatedAt.Equal(m.Row.EscalatedAt) && is.ApprovalDeadline.Equal(m.Row.ApprovalDeadline) &&
-				is.Refusal == m.Row.Refusal && is.RefusedAt.Equal(m.Row.RefusedAt) && is.WaitedFor.Equal(m.Row.WaitedFor)
+				is.Refusal == m.Row.Refusal && is.RefusedAt.Equal(m.Row.RefusedAt) && is.WaitedFor.Equal(m.Row.WaitedFor) && is.VoucherAt.Equal(m.Row.VoucherAt)
 		})
 	}
 	return false, nil // no row to look for: running the batch again repeats no write

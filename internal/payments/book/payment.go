@@ -122,6 +122,8 @@ type Payment struct {
 	// WaitedFor is the SubmittableSince of the last submission that is known to have ended. It is zero if there is
 	// none.
 	WaitedFor time.Time
+	// VoucherAt is when the provider of the current attempt asked for a voucher of the payer. It is zero if it did not.
+	VoucherAt time.Time
 	// ApprovalDeadline is when a payout that awaits its account's approval expires. Such a payout has no job and was
 	// never submitted. It is zero for all other payments.
 	ApprovalDeadline time.Time

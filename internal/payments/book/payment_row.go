@@ -17,7 +17,7 @@ payments.status, payments.rail, payments.created_at, payments.settled_at, paymen
 payments.note, payments.upstream_id, payments.attempt, payments.attempt_reference, payments.posts, payments.unsent,
 payments.sending_at, payments.class, payments.escalated_at, payments.turned_at, payments.refusal, payments.refusal_reason,
 payments.refused_at, payments.last_word, payments.held_until, payments.waited_for, payments.batch,
-payments.refund_of, payments.refund_way, payments.refunded`
+payments.refund_of, payments.refund_way, payments.refunded, payments.voucher_at`
 
 // scanPayment reads a payment from the columns of paymentColumns. It reads the columns in front of them into
 // the values in before.
@@ -33,7 +33,7 @@ func scanPayment(r *db.Row, before ...any) (Payment, error) {
 		&p.Note, &p.UpstreamID, &p.Attempt, &p.AttemptReference, &p.Submissions, &p.Unsent,
 		&p.SendingAt, &class, &p.EscalatedAt, &p.ContradictedAt, &p.Refusal, &p.RefusalReason,
 		&p.RefusedAt, &p.LastReported, &p.ApprovalDeadline, &p.WaitedFor, &p.Batch,
-		&p.RefundOf, &p.RefundWay, &p.Refunded)...)
+		&p.RefundOf, &p.RefundWay, &p.Refunded, &p.VoucherAt)...)
 	if err != nil {
 		return Payment{}, err
 	}

@@ -68,6 +68,7 @@ var changeColumns = []db.Column[AttemptChange]{
 	{Name: "refused_at", Int: func(m AttemptChange) int64 { return db.Micros(m.Row.RefusedAt) }},
 	{Name: "held_until", Int: func(m AttemptChange) int64 { return db.Micros(m.Row.ApprovalDeadline) }},
 	{Name: "waited_for", Int: func(m AttemptChange) int64 { return db.Micros(m.Row.WaitedFor) }},
+	{Name: "voucher_at", NullInt: func(m AttemptChange) *int64 { return nullTime(m.Row.VoucherAt) }},
 	{Name: "was_held", Int: func(m AttemptChange) int64 { return db.Micros(m.WasDeadline) }},
 	{Name: "refund_open", Int: func(m AttemptChange) int64 { return m.Row.refundOpen() }},
 }
@@ -123,7 +124,7 @@ AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending
 	paymentsChange = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
 unsent = m.unsent, sending_at = m.sending_at, class = m.class, upstream_id = m.upstream_id, reason = m.reason, escalated_at = m.escalated_at,
 refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at, held_until = m.held_until, waited_for = m.waited_for,
-refund_open = m.refund_open
+refund_open = m.refund_open, voucher_at = m.voucher_at
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = 'pending' AND payments.held_until = m.was_held
 AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`

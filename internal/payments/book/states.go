@@ -27,6 +27,7 @@ const (
 	EventApproved  Event = "approved"   // people of the account approved the payout
 	EventAdopted   Event = "adopted"    // in a recovery: the provider has it from before the restore
 	EventDoubted   Event = "doubted"    // unknown for too long, or a mismatch: operators are alerted
+	EventAsked     Event = "asked"      // the provider asked for a voucher of the payer
 	EventWaited    Event = "waited"     // the last submission has ended: an operator may resolve it
 	EventSucceeded Event = "succeeded"  // success by provider or operator
 	EventFailed    Event = "failed"     // failure by provider or operator
@@ -128,6 +129,7 @@ var Transitions = []Transition{
 	{Event: EventTaken, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the refusal is removed"},
 	{Event: EventAdopted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the provider has it already; it is not sent"},
 	{Event: EventDoubted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "no money moves"},
+	{Event: EventAsked, Kinds: []Kind{KindCollection}, From: StatusPending, To: []Status{StatusPending}, Note: "the provider asked for a voucher of the payer"},
 	{Event: EventWaited, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "two minutes passed since the last submission: an operator may decide"},
 
 	{Event: EventSucceeded, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusSuccess}, Postings: []Posting{

@@ -140,7 +140,9 @@ func accepted(a provider.Answer, codes ...string) func(envelope) (provider.Outco
 
 // prompted reads the answer to a collection.
 func prompted(a provider.Answer) provider.Outcome {
-	return answered(a, accepted(a, codePrompted, codeConfirm))
+	o := answered(a, accepted(a, codePrompted, codeConfirm))
+	o.AwaitsVoucher = o.Class == provider.Accepted && o.Code == codeConfirm
+	return o
 }
 
 // confirmed reads the answer to a collection that has the payer's code. If Moolre asks for a code again, it has refused this

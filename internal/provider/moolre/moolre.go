@@ -73,7 +73,7 @@ func (m *Adapter) Rail() provider.Rail {
 	return provider.Rail{
 		Name: Name, Mode: m.mode, VisibleAfter: m.account.VisibleAfter, MayDouble: provider.Requests{Collect: true, Disburse: true},
 		NotKnownSettings: map[string]string{"disburse": "MAKOLA_MOOLRE_TRANSFER_NOT_KNOWN"},
-		Collector:        m, Needs: provider.AccountNeeds{Vouchers: msisdn.Networks()}, Vouchers: m,
+		Collector:        m, Needs: provider.AccountNeeds{Vouchers: msisdn.Networks(), VoucherStarts: true}, Vouchers: m,
 		Disburser: m, WalletNames: m, BankNames: m, BankList: m, Floats: m, Callbacks: m,
 		Accounts: provider.Accounts{Collect: provider.AccountDisbursement},
 	}
