@@ -18,6 +18,9 @@ type Fact struct {
 	// Personal marks a fact with a person's name. Only the requester and possible approvers see it, and an erasure
 	// removes it.
 	Personal bool `json:"personal,omitempty"`
+	// Unstored marks a fact that people see while the request waits, and that is never stored with it: the text of a
+	// message, which must not stay longer than the message.
+	Unstored bool `json:"-"`
 }
 
 // Facts are the results of Check at a time. They inform people. No change is refused because its facts changed.
@@ -41,6 +44,7 @@ func warning(text string) Fact { return Fact{Name: "Warning", Value: text, Warni
 
 // text formats facts for storage and for the digest. It is empty if there are none.
 func (f Facts) text() string {
+	f.List = slices.DeleteFunc(slices.Clone(f.List), func(one Fact) bool { return one.Unstored })
 	if len(f.List) == 0 {
 		return ""
 	}

@@ -130,3 +130,35 @@ func TestMistakable_countsLetters(t *testing.T) {
 		}
 	}
 }
+
+// The text of a campaign is shown to its approver, and is stored only with the campaign or its draft, so that its retention
+// reaches all of it.
+func TestSendTexts_factsKeepNoText(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		x := &examples{fixture: install(t, d, nil, true), n: 1}
+		x.boss = x.join("boss@example.com", roles.Owner)
+		x.owner, x.admin = x.member("owner@adom.example", x.tenant.ID, roles.Owner), x.member("admin@adom.example", x.tenant.ID, roles.Admin)
+		x.line(Line{Kind: KindSendTexts, Approvers: 1, Tenant: x.tenant.ID, Own: true})
+		x.done(x.Treasury.Fund(t.Context(), x.tenant.ID, 100*money.Cedi, "before the test", "ama"))
+		x.clock.Advance(tenant.Freshness)
+		ask := allExamples()[KindSendTexts].ask
+		const text = "Hello"
+		isIn := func(when string, want ...string) {
+			t.Helper()
+			if got := dbtest.Holding(t, d, text); !slices.Equal(got, want) {
+				t.Errorf("%s: the text is in %v, not in %v", when, got, want)
+			}
+		}
+		request, err := ask(x, newID())
+		x.done(err)
+		seen, err := x.Review(t.Context(), x.admin.Place, request.ID)
+		x.done(err)
+		if !slices.ContainsFunc(seen.Now.List, func(f Fact) bool { return f.Value == text }) {
+			t.Errorf("the approver does not see the text: %+v", seen.Now)
+		}
+		isIn("awaiting approval", "text_drafts.message")
+		_, err = x.Approve(t.Context(), x.admin, request.ID, seen.Shown)
+		x.done(err)
+		isIn("sent", "campaigns.message")
+	})
+}

@@ -116,7 +116,7 @@ func (a *Changes) checkTexts(ctx context.Context, r Request) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, Fact{Name: "Text", Value: d.Message},
+	list = append(list, Fact{Name: "Text", Value: d.Message, Unstored: true},
 		Fact{Name: "Begins", Value: begins(p)}, Fact{Name: "Recipients", Value: strconv.Itoa(len(p.Texts))})
 	if p.OptedOut > 0 {
 		list = append(list, Fact{Name: "Opted out", Value: strconv.Itoa(p.OptedOut)})
