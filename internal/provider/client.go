@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,6 +58,8 @@ type Request struct {
 	Hide []string
 	// HideBody keeps the request's body out of the log, because it contains a person's text.
 	HideBody bool
+	// Text is a person's text in the body. The log hides it wherever the response repeats it.
+	Text string
 	// HideAnswer keeps the whole response out of the log, because it contains personal data.
 	HideAnswer bool
 }
@@ -179,6 +182,9 @@ func (c *Client) exchange(start time.Time, r Request, a Answer) Exchange {
 		Request: Redact(hide(cut(r.Body), r.Hide)), Answer: Redact(hide(cut(a.Body), r.Hide)),
 		Written: a.Written,
 	}
+	if r.Text != "" {
+		e.Answer = Redact(hide(cut(without(a.Body, r.Text)), r.Hide))
+	}
 	if r.HideBody && e.Request != "" {
 		e.Request = "***"
 	}
@@ -199,6 +205,15 @@ func hide(s string, texts []string) string {
 		}
 	}
 	return s
+}
+
+// without returns a body in which a text is hidden, as it is and as it stands in JSON.
+func without(body []byte, text string) []byte {
+	written, _ := json.Marshal(text) // a text can always be marshalled
+	for _, form := range [][]byte{[]byte(text), written[1 : len(written)-1]} {
+		body = bytes.ReplaceAll(body, form, []byte(hidden))
+	}
+	return body
 }
 
 func cut(b []byte) string {

@@ -72,6 +72,36 @@ func TestClient_unwrittenIsNotSent(t *testing.T) {
 	}
 }
 
+// The log of exchanges has no text of a person, also if the response repeats it, and also where the log cuts the response.
+func TestClient_hidesTextsInResponses(t *testing.T) {
+	const text = `Your code is 482913 "now"`
+	for name, body := range map[string]string{"plain": "cannot send " + text, "JSON": `{"message":"Your code is 482913 \"now\""}`, "cut": strings.Repeat("x", recordedBytes-20) + text} {
+		var got Exchange
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, body)
+		}))
+		c := newTestClient(t, ClientOptions{Record: func(e Exchange) { got = e }})
+		r := post(server.URL)
+		r.HideBody, r.Text = true, text
+		c.Do(t.Context(), r)
+		server.Close()
+		if got.Answer == "" || strings.Contains(got.Answer, "Your code") || strings.Contains(got.Answer, "482913") || got.Request != "***" {
+			t.Errorf("%s: %q, %q", name, got.Request, got.Answer)
+		}
+	}
+}
+
+// The log of exchanges has no personal data of a JSON text inside a JSON string, at any depth.
+func TestRedact_jsonInsideText(t *testing.T) {
+	for _, text := range []string{`"{\"receivername\":\"KWAME, TEST\",\"accountnumber\": 100000510006,\"amount\":\"1.00\"}"`,
+		`{"data":"{\"a\":\"{\\\"name\\\":\\\"KWAME TEST\\\",\\\"pin\\\":\\\"100000510006\\\"}\",\"amount\":\"1.00\"}"}`} {
+		if got := Redact(text); strings.Contains(got, "KWAME") || strings.Contains(got, "510006") || !strings.Contains(got, "1.00") || Redact(got) != got {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+}
+
 // A call sends the traceparent of its context, or none if the context has none.
 func TestClient_carriesTheTrace(t *testing.T) {
 	var got []string

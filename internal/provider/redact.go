@@ -23,10 +23,13 @@ var (
 const hidden = "***"
 
 var (
-	inQuery   = regexp.MustCompile(`([?&;\s]|^)([A-Za-z][A-Za-z0-9_.%\[\]-]{0,40})=([^&;\s"<>\\*][^&;\s"<>\\]*)`)
-	inElement = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9_.:-]{0,40})>([^<>"*][^<>"]*)`)
-	asEmail   = regexp.MustCompile(`[A-Za-z0-9._%+-]+(@|%40)[A-Za-z0-9.-]+\.[A-Za-z]{2,}`)
-	asToken   = regexp.MustCompile(`\b([Bb]earer|BEARER|[Bb]asic|BASIC)\s+[A-Za-z0-9._~+/=-]{6,}`)
+	inQuery = regexp.MustCompile(`([?&;\s]|^)([A-Za-z][A-Za-z0-9_.%\[\]-]{0,40})=([^&;\s"<>\\*][^&;\s"<>\\]*)`)
+	// These match a member of a JSON text inside a JSON string.
+	escapedText   = regexp.MustCompile(`\\+"([A-Za-z][A-Za-z0-9_. -]{0,40})\\+"\s*:\s*\\+"([^"\\*][^"\\]*)`)
+	escapedNumber = regexp.MustCompile(`\\+"([A-Za-z][A-Za-z0-9_. -]{0,40})\\+"\s*:\s*([0-9][0-9.]*)`)
+	inElement     = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9_.:-]{0,40})>([^<>"*][^<>"]*)`)
+	asEmail       = regexp.MustCompile(`[A-Za-z0-9._%+-]+(@|%40)[A-Za-z0-9.-]+\.[A-Za-z]{2,}`)
+	asToken       = regexp.MustCompile(`\b([Bb]earer|BEARER|[Bb]asic|BASIC)\s+[A-Za-z0-9._~+/=-]{6,}`)
 	// asCallback matches a path of CallbackPath, also in the escapes of JSON and of query strings.
 	asCallback = regexp.MustCompile(`(callbacks(?:\\?/|%2[Ff])[A-Za-z0-9_-]+(?:\\?/|%2[Ff]))[A-Za-z0-9_-]+`)
 	asJWT      = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]+){1,2}`)
@@ -37,7 +40,10 @@ var (
 // callback path. Phone numbers keep their first three and last four digits.
 func Redact(s string) string {
 	s = maskMembers(s)
-	// The pattern is slow, and most texts contain nothing that it could match.
+	// The patterns are slow, and most texts contain nothing that they could match.
+	if strings.Contains(s, `\"`) {
+		s = maskPairs(maskPairs(s, escapedText, 1), escapedNumber, 1)
+	}
 	if strings.IndexByte(s, '=') >= 0 {
 		s = maskPairs(s, inQuery, 2)
 	}

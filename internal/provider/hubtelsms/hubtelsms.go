@@ -62,7 +62,7 @@ func (a *Adapter) SendText(ctx context.Context, t provider.Text) provider.Outcom
 	if err != nil {
 		return provider.Outcome{Class: provider.NotSent, Message: err.Error()}
 	}
-	return sent(a.do(ctx, provider.Request{Method: http.MethodPost, URL: a.account.URL + "/v1/messages/send", Body: body, Operation: "sms", HideBody: true}))
+	return sent(a.do(ctx, provider.Request{Method: http.MethodPost, URL: a.account.URL + "/v1/messages/send", Body: body, Operation: "sms", HideBody: true, Text: t.Body}))
 }
 
 func (a *Adapter) do(ctx context.Context, r provider.Request) provider.Answer {
