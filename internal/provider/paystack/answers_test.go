@@ -124,7 +124,7 @@ func FuzzDisbursed(f *testing.F) {
 		if c := collected(answer(status, body)); c.Class != provider.Accepted && c.Class != provider.Unknown {
 			t.Fatalf("%+v", c)
 		}
-		refundFound(answer(status, body), reference)
+		refundFound(answer(status, body), reference, 80)
 		accountName(answer(status, body))
 		balance(answer(status, body))
 		recipientCode(answer(status, body))

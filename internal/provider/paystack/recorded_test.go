@@ -103,7 +103,8 @@ func (r recorded) read(a provider.Answer) (o provider.Outcome, code string, know
 	case "refund":
 		o = refunded(a, provider.RefundRequest{ProviderReference: r.Reference, Collected: "makola-sample-000001"})
 	case "refund_status":
-		o = refundFound(a, r.Reference)
+		amount, _ := money.Parse(r.Amount)
+		o = refundFound(a, r.Reference, amount)
 	case "name":
 		_, o = accountName(a)
 	case "banks":

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -20,8 +21,11 @@ type refundRequest struct {
 	MerchantNote string `json:"merchant_note"`
 }
 
+// noteStart begins the merchant's note of every refund that Makola requests.
+const noteStart = "Makola "
+
 // noteOf returns the merchant's note of a refund. A query finds the refund by this note.
-func noteOf(reference string) string { return "Makola " + provider.PlainReference(reference) }
+func noteOf(reference string) string { return noteStart + provider.PlainReference(reference) }
 
 // Refund returns the money of a charge, or a part of it, to its payer. It must not be called twice, because
 // Paystack would refund twice.
@@ -51,7 +55,7 @@ func (a *Adapter) RefundStatus(ctx context.Context, r provider.StatusRequest) pr
 		return provider.Outcome{Reason: provider.ReasonUnavailable, Code: collection.Code, Message: collection.Message}
 	}
 	q := url.Values{"transaction": {collection.UpstreamID}, "perPage": {strconv.Itoa(refundsListed)}}
-	return refundFound(a.get(ctx, "refund_status", r.ProviderReference, "/refund?"+q.Encode()), r.ProviderReference)
+	return refundFound(a.get(ctx, "refund_status", r.ProviderReference, "/refund?"+q.Encode()), r.ProviderReference, r.Amount)
 }
 
 // refund is Paystack's refund. Transaction is an object in the answer to a request, and the number of the transaction in a list.
@@ -85,8 +89,9 @@ func refunded(a provider.Answer, r provider.RefundRequest) provider.Outcome {
 	})
 }
 
-// refundFound reads the refunds of a transaction and returns the state of ours.
-func refundFound(a provider.Answer, reference string) provider.Outcome {
+// refundFound reads the refunds of a transaction and returns the state of ours. A refund of the same amount without a note of
+// Makola may be ours, because no source promises that Paystack always returns the note.
+func refundFound(a provider.Answer, reference string, amount money.Pesewas) provider.Outcome {
 	if o, done := provider.StatusUnanswered(a); done {
 		return o
 	}
@@ -96,9 +101,11 @@ func refundFound(a provider.Answer, reference string) provider.Outcome {
 		return provider.Unreadable(a, "no list of refunds")
 	}
 	var ours []provider.Outcome // refunds that did not fail come first
-	given := 0
+	given, doubtful := 0, false
 	for _, one := range all {
 		if !strings.Contains(string(one.Note), noteOf(reference)) {
+			of, told := one.Amount.pesewas()
+			doubtful = doubtful || !strings.Contains(string(one.Note), noteStart) && (!told || of == amount)
 			continue
 		}
 		o := one.outcome(e, reference)
@@ -113,6 +120,8 @@ func refundFound(a provider.Answer, reference string) provider.Outcome {
 		return provider.Outcome{Reason: provider.ReasonMismatch, Code: ours[0].Code, Message: "Paystack has several refunds with this reference"}
 	case len(ours) > 0:
 		return ours[0]
+	case doubtful:
+		return provider.Unreadable(a, "a refund of the same amount has no note of Makola")
 	case len(all) >= refundsListed:
 		return provider.Unreadable(a, "more refunds than were read")
 	}
