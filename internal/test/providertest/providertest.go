@@ -41,6 +41,8 @@ type Bench struct {
 	// RefundsByCollection means that the provider's callbacks about refunds name the collection.
 	RefundsByCollection bool
 
+	// Tamper changes the provider's responses.
+	Tamper *Tamper
 	// Fault arms a fault for the next count requests of an operation.
 	Fault func(operation, fault string, count int)
 	// Clear disarms all faults.
@@ -279,6 +281,8 @@ func (m mover) run(t *testing.T) {
 		t.Run("callbacks", m.callbacks)
 	}
 	t.Run("exchanges", m.exchanges)
+	t.Run("hostile answers", m.hostileSubmissions)
+	t.Run("hostile statuses", m.hostileStatuses)
 }
 
 // amount is different each time, so that an answer about another payment shows.

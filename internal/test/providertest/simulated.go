@@ -46,7 +46,8 @@ func Simulate(t *testing.T, name string, o sim.Options, part func(callbackURL st
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(s.Handler())
+	tamper := &Tamper{}
+	server := httptest.NewServer(tamper.wrap(s.Handler()))
 	options := provider.ClientOptions{Mode: "test", Clock: b.Clock, Record: func(e provider.Exchange) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -63,7 +64,7 @@ func Simulate(t *testing.T, name string, o sim.Options, part func(callbackURL st
 	})
 	b.Sim, b.Base = s, server.URL
 	b.Bench = Bench{
-		Rail: rail, Unreachable: unreachable, CallbackURL: callbackURL,
+		Rail: rail, Unreachable: unreachable, CallbackURL: callbackURL, Tamper: tamper,
 		Fault: func(op, fault string, count int) {
 			if err := s.Inject(sim.Fault{Provider: name, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
 				t.Fatal(err)
