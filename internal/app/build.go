@@ -209,7 +209,6 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.jobs.Periodic("ledger-hours", ledger.SumEvery, a.ledger.SumHours)
 	a.jobs.Periodic("statement-blocks", statement.SumEvery, a.statements.SumBlocks)
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
-	a.checkup = checkup.New(checkup.Deps{DB: a.db, Clock: a.clock, Routes: a.routes, Texts: a.textRails, Book: a.payments.Reader})
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes, Lookups: a.lookups,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, Answers: idempotency.NewAnswers(a.db, a.clock), Webhooks: a.webhooks})
 	a.closing = closing.New(a.db, a.ledger, a.clock)
@@ -218,6 +217,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	if err := a.buildMessaging(); err != nil {
 		return err
 	}
+	a.checkup = checkup.New(checkup.Deps{DB: a.db, Clock: a.clock, Routes: a.routes, Texts: a.textRails, Book: a.payments.Reader, Binds: a.messaging.Binds, TextRoutes: a.cfg.SMSRoutes})
 	a.changes = changes.New(changes.Deps{Store: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Inbox: a.inbox, Webhooks: a.webhooks,
 		Seal: changes.NewSealer(a.cfg.Secret), MailLink: a.mailLink(), ShownKey: a.cfg.Secret.Derive("changes/shown"), Treasury: a.treasury, Closing: a.closing, Payments: a.payments, Batches: a.batches, Reconcile: a.reconcile, Messaging: a.messaging, Compose: a.compose, Routes: a.routes, Jobs: a.jobs, Lookups: a.lookups})
 	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Changes: a.changes, Audit: a.audit, Notices: notice.Sealed(a.db, a.cfg.Secret)}).Check(ctx); err != nil {

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -46,6 +48,9 @@ type Deps struct {
 	Routes *route.Table // its rails are tested, too
 	Texts  []provider.TextRail
 	Book   *book.Reader
+	// Binds returns the connections of texts, as the node that has them reported them.
+	Binds      func(context.Context) ([]messaging.Bind, error)
+	TextRoutes []config.SMSRoute // of the server's settings
 }
 
 // Checkup tests providers. It is safe for concurrent use.
@@ -61,7 +66,11 @@ const Action = "provider.test"
 const within = 15 * time.Second
 
 // Names returns every provider that can be tested here.
-func (c *Checkup) Names() (names []string) {
+func (c *Checkup) Names(ctx context.Context) (names []string, err error) {
+	binds, err := c.Binds(ctx)
+	for _, b := range binds {
+		names = append(names, b.Name)
+	}
 	for _, r := range c.Routes.Rails() {
 		names = append(names, r.Name)
 	}
@@ -69,15 +78,23 @@ func (c *Checkup) Names() (names []string) {
 		names = append(names, r.Name)
 	}
 	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Compact(names), err
 }
 
 // Test tests a provider in each mode in which this process has an account with it. mode narrows the test; empty: both modes.
 func (c *Checkup) Test(ctx context.Context, name, mode string) ([]Result, error) {
-	if !slices.Contains(c.Names(), name) {
+	names, err := c.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(names, name) {
 		var f problem.Fields
-		f.Add("provider", "has no account here: must be one of "+strings.Join(c.Names(), ", "))
+		f.Add("provider", "has no account here: must be one of "+strings.Join(names, ", "))
 		return nil, f.Err()
+	}
+	binds, err := c.Binds(ctx)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -93,11 +110,17 @@ func (c *Checkup) Test(ctx context.Context, name, mode string) ([]Result, error)
 	}
 	for _, r := range c.Texts {
 		if r.Name == name && (mode == "" || mode == r.Mode) {
-			found, err := c.texts(ctx, r)
+			found, err := c.texts(ctx, r, binds)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, found...)
+		}
+	}
+	for _, b := range binds {
+		overHTTP := slices.ContainsFunc(c.Texts, func(r provider.TextRail) bool { return r.Name == b.Name })
+		if b.Name == name && !overHTTP && (mode == "" || mode == string(b.Mode)) {
+			all = append(all, c.bind(b)...)
 		}
 	}
 	return all, c.store(ctx, name, mode, all)
@@ -135,13 +158,6 @@ func (c *Checkup) rail(ctx context.Context, r provider.Rail) ([]Result, error) {
 		return nil, err
 	}
 	return s.results, c.lastPayment(ctx, s)
-}
-
-// texts tests an account of texts.
-func (c *Checkup) texts(ctx context.Context, r provider.TextRail) ([]Result, error) {
-	s := &sheet{mode: r.Mode, provider: r.Name, at: c.Clock.Now()}
-	s.credentials(r.Account.AskAccount(ctx), nil)
-	return s.results, c.callbacks(ctx, s, r.Reports != nil)
 }
 
 // refused reports whether a provider turned the account away.

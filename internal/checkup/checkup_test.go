@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -53,8 +55,9 @@ func (r *rail) AskAccount(context.Context) provider.Outcome { return r.answer }
 // fixture is a provider of money and one of texts, with the same answers.
 type fixture struct {
 	*Checkup
-	t    *testing.T
-	rail *rail
+	t     *testing.T
+	rail  *rail
+	binds []messaging.Bind
 }
 
 func open(t *testing.T, d *db.DB) *fixture {
@@ -71,7 +74,10 @@ func open(t *testing.T, d *db.DB) *fixture {
 			t.Error(err)
 		}
 	})
-	return &fixture{New(Deps{DB: d, Clock: c, Routes: routes, Texts: []provider.TextRail{{Name: "chat", Mode: "live", Account: r}}, Book: book.NewReader(d, ledger.New(d, c, "n"), c)}), t, r}
+	f := &fixture{t: t, rail: r}
+	f.Checkup = New(Deps{DB: d, Clock: c, Routes: routes, Texts: []provider.TextRail{{Name: "chat", Mode: "live", Account: r}}, Book: book.NewReader(d, ledger.New(d, c, "n"), c),
+		Binds: func(context.Context) ([]messaging.Bind, error) { return f.binds, nil }})
+	return f
 }
 
 // finds tests a provider and returns the result of a check.
@@ -107,6 +113,30 @@ func (f *fixture) want(name, subject string, state State, fact string) {
 	if r := f.finds(name, subject); r.State != state || !strings.Contains(r.Fact, fact) {
 		f.t.Errorf("%s is %s: %s; want %s: %s", subject, r.State, r.Fact, state, fact)
 	}
+}
+
+// The binds of SMPP and the providers over HTTP show their connections and the routes of texts.
+func TestCheckup_texts(t *testing.T) {
+	d := dbtest.Open(t, db.SQLite)
+	f := open(t, d)
+	now := f.Clock.Now()
+	f.binds = []messaging.Bind{{Mode: "live", Name: "mtn-bind", Connections: 2, Bound: 2, Since: now, SeenAt: now}, {Mode: "live", Name: "chat", Connections: 1, Bound: 1, Since: now, SeenAt: now}}
+	f.want("mtn-bind", "connection", OK, "2 of 2 connections are bound")
+	f.want("mtn-bind", "routes of texts", OK, "none are set")
+	f.binds[0].Bound, f.binds[0].Why = 1, "ESME_RALYBND"
+	f.want("mtn-bind", "connection", Warn, "1 of 2 connections are bound: ESME_RALYBND")
+	f.binds[0].Bound, f.binds[0].Why = 0, "ESME_RINVPASWD"
+	f.want("mtn-bind", "connection", Fail, "ESME_RINVPASWD")
+	f.binds[0].SeenAt = now.Add(-time.Hour)
+	f.want("mtn-bind", "connection", Fail, "no report from a node")
+	f.want("chat", "credentials", OK, "accepted")
+	f.binds[1].Bound, f.binds[1].Why = 0, "three requests without a response"
+	f.want("chat", "connection", Warn, "three requests without a response")
+	f.TextRoutes = []config.SMSRoute{{Network: "MTN", Providers: []string{"chat", "smpp"}}, {Providers: []string{"chat"}}}
+	f.want("chat", "routes of texts", OK, "MTN:*:chat+smpp *:*:chat; a change of MAKOLA_SMS_ROUTES takes effect after a restart")
+	f.want("mtn-bind", "routes of texts", OK, "MTN:*:chat+smpp;")
+	f.TextRoutes = f.TextRoutes[1:]
+	f.want("mtn-bind", "routes of texts", Warn, "no route names smpp")
 }
 
 // Each check passes for a correct configuration and fails for a wrong one. No check moves money.

@@ -32,6 +32,8 @@ type providersTest struct {
 	Moolre    config.Moolre    `embed:"" prefix:"moolre-" envprefix:"MAKOLA_MOOLRE_"`
 	HubtelSMS config.HubtelSMS `embed:"" prefix:"hubtel-sms-" envprefix:"MAKOLA_HUBTEL_SMS_"`
 	Arkesel   config.Arkesel   `embed:"" prefix:"arkesel-" envprefix:"MAKOLA_ARKESEL_"`
+
+	SMSRoutes []config.SMSRoute `name:"sms-route" env:"MAKOLA_SMS_ROUTES" placeholder:"NETWORK:SENDER:PROVIDERS" help:"Routes of texts of the server, to show those that name the provider."`
 }
 
 var checkColumns = []frame.Column[checkup.Result]{
@@ -83,9 +85,14 @@ func (c *providersTest) test(e *frame.Env, o *frame.Opened, secret config.Secret
 	defer adapters.Close()
 	p := o.Payments(secret)
 	defer p.Close()
-	tests := checkup.New(checkup.Deps{DB: o.DB, Clock: o.Clock, Texts: adapters.Texts, Book: p.Reader,
+	m := o.Messaging()
+	defer m.Close()
+	tests := checkup.New(checkup.Deps{DB: o.DB, Clock: o.Clock, Texts: adapters.Texts, Book: p.Reader, Binds: m.Binds, TextRoutes: c.SMSRoutes,
 		Routes: route.New(o.DB, o.Clock, slog.New(slog.DiscardHandler), app.Providers(), adapters.Rails)})
-	names := tests.Names()
+	names, err := tests.Names(e.Ctx)
+	if err != nil {
+		return nil, err
+	}
 	if c.Provider != "" {
 		names = []string{c.Provider}
 	}

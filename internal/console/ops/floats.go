@@ -252,7 +252,11 @@ func (ps *Pages) providerList(v *console.Visit) (console.Answer, error) {
 		}
 		slices.SortFunc(pauses, func(a, b audit.Entry) int { return b.At.Compare(a.At) })
 	}
-	l := page.List{Title: "Providers", Lead: "The operations of each provider, and whether new work is routed to it.", Grid: console.Grid(providerColumns, lines, ps.testPage()),
+	tests, err := ps.testPage(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	l := page.List{Title: "Providers", Lead: "The operations of each provider, and whether new work is routed to it.", Grid: console.Grid(providerColumns, lines, tests),
 		Actions: v.Actions(roles.SwitchProviders, page.Link{Href: "/ops/providers/pause", Text: "Pause provider"}, page.Link{Href: "/ops/providers/resume", Text: "Resume provider"}),
 		Empty:   page.Empty{Title: "No providers", Text: "Configure the credentials of a provider to see it here."}}
 	live, err := v.Part("providers", 5, providersPage(l, latency, console.Grid(pauseColumns, pauses, nil)))

@@ -30,21 +30,30 @@ var checkupColumns = []console.Column[checkup.Result]{
 }
 
 // testPage returns the page of a provider's set-up, for those that have one.
-func (ps *Pages) testPage() func(providerLine) string {
-	names := ps.Checkup.Names()
+func (ps *Pages) testPage(v *console.Visit) (func(providerLine) string, error) {
+	names, err := ps.Checkup.Names(v.Ctx)
 	return func(p providerLine) string {
 		if !slices.Contains(names, p.name) {
 			return ""
 		}
 		return "/ops/providers/" + p.name
+	}, err
+}
+
+// tested returns the provider of a page. It fails for a provider that cannot be tested here.
+func (ps *Pages) tested(v *console.Visit) (name string, err error) {
+	names, err := ps.Checkup.Names(v.Ctx)
+	if name = v.R.PathValue("name"); err == nil && !slices.Contains(names, name) {
+		err = console.ErrNoPage()
 	}
+	return name, err
 }
 
 // provider shows the last test of a provider's set-up.
 func (ps *Pages) provider(v *console.Visit) (console.Answer, error) {
-	name := v.R.PathValue("name")
-	if !slices.Contains(ps.Checkup.Names(), name) {
-		return console.Answer{}, console.ErrNoPage()
+	name, err := ps.tested(v)
+	if err != nil {
+		return console.Answer{}, err
 	}
 	results, err := ps.Checkup.Latest(v.Ctx, name)
 	if err != nil {
@@ -64,9 +73,9 @@ func (ps *Pages) provider(v *console.Visit) (console.Answer, error) {
 
 // testProvider tests a provider, and shows the results.
 func (ps *Pages) testProvider(v *console.Visit) (console.Answer, error) {
-	name := v.R.PathValue("name")
-	if !slices.Contains(ps.Checkup.Names(), name) {
-		return console.Answer{}, console.ErrNoPage()
+	name, err := ps.tested(v)
+	if err != nil {
+		return console.Answer{}, err
 	}
 	v.FormPage = "/ops/providers/" + name
 	if err := v.Use(identity.ProviderTests, name, v.Entry(checkup.Action, "", name)); err != nil {

@@ -61,7 +61,7 @@ var mayImport = map[string][]string{
 	"console/ops":       {"access", "audit", "changes", "console", "console/approvals", "console/records", "console/settings", "console/words", "figures", "identity", "jobs", "ledger", "messaging", "notice", "page", "payments", "payments/book", "provider", "reconcile", "roles", "route", "senderid", "sheet", "statement", "tenant", "treasury", "checkup"},
 	"console/records":   {"contacts", "inbox", "api", "audit", "changes", "console", "console/approvals", "console/words", "figures", "guides", "identity", "ledger", "messaging", "notice", "page", "payments", "payments/book", "provider", "requestlog", "roles", "route", "sheet", "statement", "tenant", "webhook"},
 	"compose":           {"contacts", "db", "messaging", "senderid", "sheet", "tenant"},
-	"checkup":           {"db", "payments/book", "provider", "route"},
+	"checkup":           {"db", "messaging", "payments/book", "provider", "route", "textroute"},
 	"console/settings":  {"access", "changes", "console", "console/approvals", "console/words", "identity", "page", "requestlog", "roles", "tenant", "webhook"},
 	"console/tenant":    {"changes", "console", "console/approvals", "console/records", "console/settings", "console/words", "figures", "identity", "ledger", "page", "payments", "payments/book", "ratelimit", "roles", "route", "senderid", "tenant", "webhook"},
 	"console/words":     {"ledger", "messaging", "page", "payments/book", "provider", "tenant", "webhook"},
