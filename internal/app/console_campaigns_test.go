@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/test/clocktest"
@@ -28,8 +30,14 @@ func (b *browsed) writes(fields map[string]string, file string) page {
 		fields["id"] = b.want(http.StatusOK, newCampaignPage, "Preview campaign").hidden(b.t, "id")
 	}
 	for name, value := range fields {
-		if err := form.WriteField(name, value); err != nil {
-			b.t.Fatal(err)
+		values := []string{value}
+		if name == "group" { // several may be chosen
+			values = strings.Split(value, ",")
+		}
+		for _, one := range values {
+			if err := form.WriteField(name, one); err != nil {
+				b.t.Fatal(err)
+			}
 		}
 	}
 	name := ""
@@ -111,6 +119,44 @@ func TestCampaignPages_fromFileToHandsets(t *testing.T) {
 			t.Errorf("a recipient without a value got %q", all)
 		}
 		b.want(http.StatusOK, "/app/"+demoTenant+"/statement?balance=sms", "998")
+	})
+}
+
+// A person chooses several contact groups. A number that is in two of them gets one text. The form keeps the choice if a field is
+// wrong.
+func TestCampaignPages_severalGroups(t *testing.T) {
+	eachBatching(t, func(t *testing.T, b *browsed) {
+		by := idempotency.Caller{Tenant: demoTenant}
+		var ids []string
+		for name, numbers := range map[string][]contacts.NewContact{"Shops": {{Phone: "0240000001", FirstName: "Ama"}, {Phone: "0200000001", FirstName: "Kwame"}},
+			"Farms": {{Phone: "0240000001", FirstName: "Ama"}, {Phone: "0240000002", FirstName: "Esi"}}} {
+			g, _, err := b.contacts.AddGroup(t.Context(), by, name, "")
+			if err == nil {
+				_, _, err = b.contacts.AddContacts(t.Context(), by, g.ID, numbers)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, g.ID)
+		}
+		b.want(http.StatusOK, newCampaignPage, "Shops (2)", "Farms (2)", "A number in several groups gets one text")
+		fields := func(message string) map[string]string {
+			return map[string]string{"sender_id": b.ready.SenderID, "message": message, "group": strings.Join(ids, ",")}
+		}
+		p := b.writes(fields("Dear {nobody}"), "")
+		for _, id := range ids {
+			if !strings.Contains(p.text, `<option value="`+id+`" selected`) {
+				t.Errorf("the form of a wrong text has not kept the group %s", id)
+			}
+		}
+		p = b.writes(fields("Akwaaba {first_name}"), "")
+		form := b.sendForm(p.Header.Get("Location"), "Send to 3 recipients", "Repeated numbers", "3 SMS credits")
+		b.leadsTo(b.do(http.MethodPost, p.Header.Get("Location")+"/send", form), p.Header.Get("Location"))
+		for number, name := range map[string]string{"233240000001": "Ama", "233200000001": "Kwame", "233240000002": "Esi"} {
+			if all := b.gets(number, "Akwaaba "+name); len(all) != 1 {
+				t.Errorf("the texts of %s: %q", name, all)
+			}
+		}
 	})
 }
 

@@ -158,6 +158,7 @@ type Field struct {
 	Hint               string
 	Type               string   // type of the input; empty: text
 	Options            []Option // options to choose from
+	Several            bool     // more than one option may be chosen; Value has them, separated by commas
 	Wrong              string   // error about the value
 	Max                int      // characters at most; 0: 200
 	Required           bool
@@ -225,6 +226,14 @@ func (f Form) faulty() []Field {
 // sendsFile reports whether a field of the form is a file.
 func (f Form) sendsFile() bool {
 	return slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Type == "file" })
+}
+
+// chosen reports whether an option is chosen.
+func (f Field) chosen(o Option) bool {
+	if f.Several {
+		return slices.Contains(strings.Split(f.Value, ","), o.Value)
+	}
+	return o.Value == f.Value
 }
 
 func (f Field) most() int {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/compose"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/senderid"
@@ -28,7 +29,7 @@ type written struct {
 	id      string
 	sender  string
 	message string
-	group   string
+	groups  []string
 	numbers string
 	at      string
 }
@@ -67,12 +68,15 @@ func (ps *Pages) ask(v *console.Visit, w written, wrong error) (console.Answer, 
 	if err != nil {
 		return console.Answer{}, err
 	}
-	choices := []page.Option{{Text: "None"}}
+	var choices []page.Option
 	for _, g := range groups {
 		choices = append(choices, page.Option{Value: g.ID, Text: fmt.Sprintf("%s (%s)", g.Name, page.Count(g.Contacts))})
 	}
+	if len(choices) > 0 {
+		fields = append(fields, page.Field{Name: "group", Label: "Contact groups", Value: strings.Join(w.groups, ","), Several: true, Options: choices,
+			Hint: "Hold Ctrl to choose several groups. A number in several groups gets one text."})
+	}
 	f := page.Form{ID: "campaign", Action: newPath(v), Submit: "Preview campaign", Fields: append([]page.Field{{Name: "id", Type: "hidden", Value: w.id}}, append(fields,
-		page.Field{Name: "group", Label: "Contact group", Value: w.group, Options: choices},
 		page.Field{Name: "numbers", Label: "Numbers", Type: page.Lines, Value: w.numbers, Max: maxNumbers, Hint: "Enter one number on each line, or separate the numbers by commas."},
 		page.Field{Name: "file", Label: "File (XLSX or CSV)", Type: "file", Hint: "At most 20 MB and 100,000 rows. Each column with a heading is a field: the column Balance due becomes {balance_due}."})...)}
 	if wrong != nil {
@@ -147,10 +151,13 @@ func (ps *Pages) create(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	var w written
-	into := map[string]*string{"id": &w.id, "sender_id": &w.sender, "message": &w.message, "group": &w.group, "numbers": &w.numbers, "at": &w.at}
+	into := map[string]*string{"id": &w.id, "sender_id": &w.sender, "message": &w.message, "numbers": &w.numbers, "at": &w.at}
 	part, err := v.Upload(maxNumbers, func(field, text string) {
-		if to := into[field]; to != nil {
+		switch to := into[field]; {
+		case to != nil:
 			*to = text
+		case field == "group" && text != "" && len(w.groups) <= messaging.MaxGroups: // one more than allowed is refused
+			w.groups = append(w.groups, text)
 		}
 	})
 	if err != nil {
@@ -160,10 +167,7 @@ func (ps *Pages) create(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return ps.ask(v, w, err)
 	}
-	from := compose.Source{Numbers: w.numbers}
-	if w.group != "" {
-		from.Groups = []string{w.group}
-	}
+	from := compose.Source{Numbers: w.numbers, Groups: w.groups}
 	if part != nil && part.FileName() != "" {
 		from.File = part
 	}
