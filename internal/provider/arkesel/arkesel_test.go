@@ -30,7 +30,8 @@ func TestTextSender_conforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(s.Handler())
+	tamper := &providertest.Tamper{}
+	server := httptest.NewServer(tamper.Wrap(s.Handler()))
 	var mu sync.Mutex
 	var exchanges []provider.Exchange
 	o := provider.ClientOptions{Mode: "test", Record: func(e provider.Exchange) {
@@ -46,7 +47,7 @@ func TestTextSender_conforms(t *testing.T) {
 			return a.SendText(ctx, provider.Text{From: "Kejetia", To: to, Body: text})
 		}
 	}
-	providertest.TextSender(t, providertest.TextBench{
+	providertest.TextSender(t, providertest.TextBench{Tamper: tamper,
 		Send: send(a), Unreachable: send(nowhere), Clear: s.ClearFaults, Refusals: []string{"401", "402", "403"}, Secrets: []string{account.APIKey.Reveal()},
 		Fault: func(fault string) {
 			f := sim.Fault{Provider: simarkesel.Name, Operation: sim.OpText, Kind: sim.FaultKind(fault), Count: 1}

@@ -95,7 +95,7 @@ var statuses = map[int]string{
 	http.StatusUnauthorized: provider.ReasonSetup, http.StatusPaymentRequired: provider.ReasonFloat, http.StatusForbidden: provider.ReasonInvalidRequest,
 }
 
-// sent reads the response to a text.
+// sent reads the response to a text. A refusal has Hubtel's own words and no message id. A response with both says nothing.
 func sent(a provider.Answer) provider.Outcome {
 	var r response
 	readable := a.Err == nil && json.Unmarshal(a.Body, &r) == nil
@@ -112,11 +112,11 @@ func sent(a provider.Answer) provider.Outcome {
 		switch {
 		case *r.Status == 0 && r.MessageID != "":
 			return provider.Outcome{Class: provider.Accepted, UpstreamID: r.MessageID}
-		case documented:
+		case documented && r.MessageID == "":
 			return refused(reason, strconv.Itoa(*r.Status))
 		}
 		return provider.Unreadable(a, "status "+strconv.Itoa(*r.Status)+" without a meaning: "+r.Description)
-	case readable && statuses[a.Status] != "":
+	case readable && statuses[a.Status] != "" && r.MessageID == "" && r.Description+r.Message != "":
 		return refused(statuses[a.Status], strconv.Itoa(a.Status))
 	}
 	return provider.TextUnread(a)

@@ -42,6 +42,7 @@ type bench struct {
 	options   provider.ClientOptions
 	mu        sync.Mutex
 	exchanges []provider.Exchange
+	tamper    providertest.Tamper
 }
 
 func newBench(t *testing.T) *bench {
@@ -51,7 +52,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b.sim = s
-	server := httptest.NewServer(s.Handler())
+	server := httptest.NewServer(b.tamper.Wrap(s.Handler()))
 	b.options = provider.ClientOptions{Mode: "test", Record: func(e provider.Exchange) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -73,7 +74,7 @@ func TestTextSender_conforms(t *testing.T) {
 	nowhere := New(simhubtelsms.Config("http://"+providertest.Nowhere(t)), b.options)
 	t.Cleanup(nowhere.Close)
 	account := simhubtelsms.Config("")
-	providertest.TextSender(t, providertest.TextBench{
+	providertest.TextSender(t, providertest.TextBench{Tamper: &b.tamper,
 		Send: b.send(b.adapter), Unreachable: b.send(nowhere), Clear: b.sim.ClearFaults, Refusals: []string{"refuse"}, Secrets: []string{account.ClientSecret.Reveal()},
 		Fault: func(fault string) {
 			if err := b.sim.Inject(sim.Fault{Provider: simhubtelsms.Name, Operation: sim.OpText, Kind: sim.FaultKind(fault), Count: 1}); err != nil {

@@ -47,7 +47,7 @@ func Simulate(t *testing.T, name string, o sim.Options, part func(callbackURL st
 		t.Fatal(err)
 	}
 	tamper := &Tamper{}
-	server := httptest.NewServer(tamper.wrap(s.Handler()))
+	server := httptest.NewServer(tamper.Wrap(s.Handler()))
 	options := provider.ClientOptions{Mode: "test", Clock: b.Clock, Record: func(e provider.Exchange) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -52,8 +52,8 @@ func (p *Tamper) Set(kind string, change func(response) response) {
 	p.kind, p.change = kind, change
 }
 
-// wrap returns the provider's handler behind the Tamper.
-func (p *Tamper) wrap(h http.Handler) http.Handler {
+// Wrap returns the provider's handler behind the Tamper.
+func (p *Tamper) Wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.last = kindOf(r)

@@ -64,6 +64,8 @@ type TextBench struct {
 	Taken func(to msisdn.MSISDN) int
 	// Refusals are the documented refusals of an account that faults can arm; empty: there is none over this protocol.
 	Refusals []string
+	// Tamper changes the provider's responses; nil: there are none over HTTP.
+	Tamper *Tamper
 	// Exchanges returns the recorded exchanges; nil: none are recorded.
 	Exchanges func() []provider.Exchange
 	Secrets   []string
@@ -126,6 +128,9 @@ func TextSender(t *testing.T, b TextBench) {
 			}
 		})
 	}
+	if b.Tamper != nil {
+		t.Run("hostile answers", func(t *testing.T) { b.hostile(t, number) })
+	}
 	if b.Exchanges == nil {
 		return
 	}
@@ -141,4 +146,25 @@ func TextSender(t *testing.T, b TextBench) {
 			}
 		}
 	})
+}
+
+// hostile answers texts that the provider took by responses that prove nothing. None allows the text to be sent again, over this
+// or another provider, or its price to be given back.
+func (b TextBench) hostile(t *testing.T, number func() msisdn.MSISDN) {
+	b.Send(t.Context(), number(), "hello")
+	kind := b.Tamper.Last()
+	all := hostiles()
+	for _, status := range []int{401, 402, 403, 422} {
+		all = append(all, under(status), instead(status, "html", "text/html", page), instead(status, "nothing", "application/json", ""),
+			instead(status, "object", "application/json", "{}"), instead(status, "null", "application/json", "null"), instead(status, "list", "application/json", "[]"))
+	}
+	for _, h := range all {
+		to := number()
+		b.Tamper.Set(kind, h.change)
+		o := b.Send(t.Context(), to, "hello")
+		b.Tamper.Set("", nil)
+		if o.TriesOther() || o.Clear || o.Class != provider.Unknown && (o.Class != provider.Accepted || o.UpstreamID == "") || b.Taken(to) != 1 {
+			t.Errorf("%s: %+v, taken %d times", h.name, o, b.Taken(to))
+		}
+	}
 }
