@@ -138,3 +138,21 @@ func TestBatch_paysBankAccounts(t *testing.T) {
 		n.sound()
 	})
 }
+
+// A missing network is proposed by its name.
+func TestDraft_proposedNetwork(t *testing.T) {
+	n := newFixture(t, dbtest.Open(t, db.SQLite)).stopped("a")
+	b, err := n.upload("Salaries", "number,network,amount\n0201234567,,5\n0271234567,,5\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := n.Rows(t.Context(), b.Tenant, b.ID, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"Telecel", "AirtelTigo"} {
+		if why := strings.Join(rows[i].Problems[fieldNetwork], "; "); why != "is missing; by the number it may be "+name {
+			t.Error(why)
+		}
+	}
+}

@@ -47,7 +47,7 @@ func PlaceOf(r Row) string {
 	if r.Bank != "" {
 		return r.Given.Network
 	}
-	return cmp.Or(r.Channel, r.Given.Network)
+	return cmp.Or(msisdn.Network(r.Channel).Name(), r.Given.Network)
 }
 
 // Given is the original text of a row's cells.
@@ -250,7 +250,7 @@ func (r reading) place(row *Row, known banks) {
 	default:
 		row.unsettled = unsettledMissing + prefixOf(number)
 		if row.bad(fieldNetwork, "is missing"); guessed {
-			row.Problems[fieldNetwork][0] += "; by the number it may be " + string(likely)
+			row.Problems[fieldNetwork][0] += "; by the number it may be " + likely.Name()
 		}
 	}
 }

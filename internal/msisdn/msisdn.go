@@ -44,7 +44,7 @@ func (m MSISDN) whole() bool {
 	return len(m) == len(country)+nationalLen && strings.HasPrefix(string(m), country)
 }
 
-// Network is a mobile network. Its text is the name that Makola shows.
+// Network is a mobile network. Its text is the code that programs use.
 type Network string
 
 // The networks of Ghana.
@@ -56,6 +56,17 @@ const (
 
 // ErrNetwork is returned for a text that is not the name of a network. Its text follows the name of a field.
 var ErrNetwork = errors.New("must be one of MTN, TELECEL, AIRTELTIGO")
+
+// Name returns the name that people know, such as Telecel.
+func (n Network) Name() string {
+	switch n {
+	case Telecel:
+		return "Telecel"
+	case AirtelTigo:
+		return "AirtelTigo"
+	}
+	return string(n)
+}
 
 // Networks returns all networks in the order in which lists show them.
 func Networks() []Network { return []Network{MTN, Telecel, AirtelTigo} }

@@ -48,3 +48,15 @@ func TestNetwork_aliases(t *testing.T) {
 		t.Errorf("023 is %q", n)
 	}
 }
+
+// People see the names of networks, and every name is read as its network.
+func TestNetwork_names(t *testing.T) {
+	for network, name := range map[Network]string{MTN: "MTN", Telecel: "Telecel", AirtelTigo: "AirtelTigo", "": ""} {
+		if network.Name() != name {
+			t.Errorf("%q is %q, want %q", network, network.Name(), name)
+		}
+		if read, ok := ParseNetwork(name); network != "" && (!ok || read != network) {
+			t.Errorf("%q is read as %q", name, read)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -34,11 +35,13 @@ func Services() (list []Service) {
 
 var (
 	productWords = map[Product]string{Collection: "Collection", Payout: "Payout", Refund: "Refund"}
-	channelWords = map[string]string{AnyChannel: "all channels", ChannelBank: "bank account", string(msisdn.MTN): "MTN", string(msisdn.Telecel): "Telecel", string(msisdn.AirtelTigo): "AirtelTigo"}
+	channelWords = map[string]string{AnyChannel: "all channels", ChannelBank: "bank account"}
 )
 
 // String returns the service in words, such as Payout, bank account.
-func (s Service) String() string { return productWords[s.Product] + ", " + channelWords[s.Channel] }
+func (s Service) String() string {
+	return productWords[s.Product] + ", " + cmp.Or(channelWords[s.Channel], msisdn.Network(s.Channel).Name())
+}
 
 // Own returns the rule that a plan has for exactly this service.
 func (s Service) Own(rules []Rule) (rule Rule, has bool) {

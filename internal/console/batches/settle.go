@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/roles"
 )
@@ -21,8 +22,13 @@ func settleInputs() (list []console.Input) {
 	return list
 }
 
-// networks are the choices of networks.
-var networks = []page.Option{{Value: "MTN", Text: "MTN"}, {Value: "TELECEL", Text: "Telecel"}, {Value: "AIRTELTIGO", Text: "AirtelTigo"}}
+// networks returns the choices of networks.
+func networks() (list []page.Option) {
+	for _, n := range msisdn.Networks() {
+		list = append(list, page.Option{Value: string(n), Text: n.Name()})
+	}
+	return list
+}
 
 // unsettled returns a question for each distinct text that names no network or bank, and for each prefix of numbers
 // without a network.
@@ -40,7 +46,7 @@ func (ps *Pages) unsettled(v *console.Visit, b batch.Batch, n batch.Counts) (tem
 	}
 	f := page.Form{ID: "settle", Action: here(v, b) + "/settle", Submit: "Set networks and banks"}
 	for i, u := range list {
-		choices := append([]page.Option{{Text: "Leave as it is"}}, networks...)
+		choices := append([]page.Option{{Text: "Leave as it is"}}, networks()...)
 		for _, bank := range banks {
 			choices = append(choices, page.Option{Value: bank.ID, Text: bank.Name})
 		}

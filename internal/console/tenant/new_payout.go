@@ -126,7 +126,7 @@ func (ps *Pages) shownCode(v *console.Visit, o order) string {
 func (ps *Pages) payoutForm(v *console.Visit, o order) (page.Form, error) {
 	options := []page.Option{}
 	for _, n := range msisdn.Networks() {
-		options = append(options, page.Option{Value: string(n), Text: words.NetworkWords[n]})
+		options = append(options, page.Option{Value: string(n), Text: n.Name()})
 	}
 	banks, err := ps.Rails.Banks(v.Ctx, v.Tenant.ID, string(v.Tenant.Mode))
 	if err != nil {

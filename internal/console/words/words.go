@@ -9,7 +9,6 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/tenant"
@@ -18,8 +17,6 @@ import (
 
 // InWords is the smallest amount that a form also shows in words.
 const InWords = money.Pesewas(5_000_00)
-
-var NetworkWords = map[msisdn.Network]string{msisdn.MTN: "MTN", msisdn.Telecel: "Telecel", msisdn.AirtelTigo: "AirtelTigo"}
 
 // Mode names the mode of an account.
 func Mode(m tenant.Mode) string {
