@@ -132,6 +132,7 @@ type fixture struct {
 	tenant   tenant.Tenant
 	recovers bool
 	banks    bool             // a second provider reaches banks, and looks up names
+	second   *bank            // a third provider, which reaches banks after the second one; nil: none
 	limits   []provider.Limit // of the provider
 	tenantID string           // of the tenant that the first node makes; empty: a new one
 }
@@ -148,7 +149,11 @@ type node struct {
 
 func newFixture(t testing.TB, d *db.DB) *fixture {
 	t.Helper()
-	return &fixture{t: t, db: d, clock: clock.NewManual(time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)), bank: &bank{paid: map[string]money.Pesewas{}, party: map[string]string{}, posts: map[string]int{}}}
+	return &fixture{t: t, db: d, clock: clock.NewManual(time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)), bank: newBank()}
+}
+
+func newBank() *bank {
+	return &bank{paid: map[string]money.Pesewas{}, party: map[string]string{}, posts: map[string]int{}}
 }
 
 // restored returns a fixture with a fresh database, as after a restore of a backup that knows the account and nothing of its
@@ -197,6 +202,10 @@ func (f *fixture) stopped(name string) *node {
 	if f.banks {
 		order = append(order, "hubtel")
 		rails = append(rails, provider.Rail{Name: "hubtel", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: f.bank, BankNames: f.bank, WalletNames: f.bank})
+	}
+	if f.second != nil {
+		order = append(order, "paystack")
+		rails = append(rails, provider.Rail{Name: "paystack", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: f.second, BankNames: f.second})
 	}
 	n := &node{f: f, queue: jobs.New(f.db, f.clock, log, jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour}), routes: route.New(f.db, f.clock, log, order, rails)}
 	if f.recovers {
@@ -376,11 +385,17 @@ func (n *node) wallet() money.Pesewas {
 // pauseRail keeps everything from the provider, or lets it through again.
 func (n *node) pauseRail(pause bool) {
 	n.f.t.Helper()
+	n.pauseNamed("mtn", pause)
+}
+
+// pauseNamed is pauseRail of any provider.
+func (n *node) pauseNamed(rail string, pause bool) {
+	n.f.t.Helper()
 	if err := n.db.Write(n.f.t.Context(), func(tx *db.Tx) (err error) {
 		if pause {
-			return n.routes.Pause(tx, route.Pause{Mode: "test", Provider: "mtn", Operation: route.Any, Reason: "maintenance", Actor: "ama"})
+			return n.routes.Pause(tx, route.Pause{Mode: "test", Provider: rail, Operation: route.Any, Reason: "maintenance", Actor: "ama"})
 		}
-		_, err = n.routes.Resume(tx, "test", "mtn", route.Any)
+		_, err = n.routes.Resume(tx, "test", rail, route.Any)
 		return err
 	}); err != nil {
 		n.f.t.Fatal(err)

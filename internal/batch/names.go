@@ -39,9 +39,9 @@ const (
 	countUnasked = `SELECT count(*) FROM batch_rows WHERE batch = $1 AND state = 'ready' AND bank <> '' AND named = ''`
 
 	// A draft looks up again the names that changed while it was requested.
-	forgetChanged = `UPDATE batch_rows SET registered = '', named = '' WHERE batch = $1 AND named = 'changed'`
+	forgetChanged = `UPDATE batch_rows SET registered = '', named = '', name_rail = '' WHERE batch = $1 AND named = 'changed'`
 
-	updateNames = `UPDATE batch_rows SET registered = r.registered, named = r.named FROM rows($1) AS r WHERE batch_rows.batch IN (r.batch) AND batch_rows.line = r.line`
+	updateNames = `UPDATE batch_rows SET registered = r.registered, named = r.named, name_rail = r.name_rail FROM rows($1) AS r WHERE batch_rows.batch IN (r.batch) AND batch_rows.line = r.line`
 
 	takeLookups = `INSERT INTO batch_lookups (tenant, day, asked) VALUES ($1, $2, $3) ON CONFLICT (tenant, day) DO UPDATE SET asked = batch_lookups.asked + excluded.asked`
 
@@ -58,6 +58,7 @@ var nameColumns = []db.Column[storedRow]{
 	{Name: "line", Int: func(r storedRow) int64 { return int64(r.Line) }},
 	{Name: "registered", Text: func(r storedRow) string { return r.Registered }},
 	{Name: "named", Text: func(r storedRow) string { return string(r.Named) }},
+	{Name: "name_rail", Text: func(r storedRow) string { return r.NameRail }},
 }
 
 // AskNames starts the lookup of missing registered names of a draft. also runs in the same transaction, for example
@@ -255,10 +256,11 @@ func (s *Batches) mayLookUp(ctx context.Context, tenant string, n int) (allowed 
 	return allowed, err
 }
 
-// found is the result of a lookup: a name, "" if no provider knows the account, or err if no provider answered.
+// found is the result of a lookup: a name, "" if no provider knows the account, or err if no provider answered. rail
+// returned the name of a bank account.
 type found struct {
-	name string
-	err  error
+	name, rail string
+	err        error
 }
 
 // lookUp looks up the names of rows, a few at a time.
@@ -279,7 +281,7 @@ func (s *Batches) lookUp(ctx context.Context, tenant string, rows []Row) []found
 
 func (s *Batches) nameOf(ctx context.Context, tenant string, r Row) (a found) {
 	if r.Bank != "" {
-		a.name, _, a.err = s.lookups.PayeeName(ctx, tenant, r.Bank, r.Account)
+		a.name, a.rail, a.err = s.lookups.PayeeName(ctx, tenant, r.Bank, r.Account, r.Amount)
 	} else {
 		a.name, a.err = s.lookups.WalletName(ctx, tenant, msisdn.Network(r.Channel), msisdn.MSISDN(r.Account))
 	}
@@ -328,13 +330,17 @@ func (s *Batches) writeNames(ctx context.Context, read Batch, rows []Row, answer
 // named applies the answer of a lookup, and reports whether it changed the row. The name of a request is never replaced.
 func (r *Row) named(s Status, a found) bool {
 	if s == Requested {
-		if a.err != nil || a.name == r.Registered {
+		switch {
+		case a.err != nil || a.name == r.Registered && a.rail == r.NameRail:
 			return false
+		case a.name == r.Registered:
+			r.NameRail = a.rail
+		default:
+			r.Named = NameChanged
 		}
-		r.Named = NameChanged
 		return true
 	}
-	r.Registered, r.Named = a.name, compareNames(r.Name, a.name)
+	r.Registered, r.NameRail, r.Named = a.name, a.rail, compareNames(r.Name, a.name)
 	return true
 }
 

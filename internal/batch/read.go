@@ -37,6 +37,7 @@ type Row struct {
 
 	Registered string // name under which a provider has the account; empty: none is known
 	Named      NameState
+	NameRail   string // rail that returned the name of a bank account; empty: none did
 }
 
 // needsName reports whether the row cannot be paid without a registered name, as every payout to a bank account.

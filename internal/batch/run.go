@@ -147,7 +147,7 @@ func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch
 	var locked Batch // of the run of the transaction
 	order := payments.Rows{Caller: caller, Batch: b.ID, Rows: make([]payments.Row, len(set))}
 	for i, r := range set {
-		order.Rows[i] = payments.Row{Payout: r.payout(b.Code), Charges: r.Charges, Plan: b.Plan}
+		order.Rows[i] = payments.Row{Payout: r.payout(b.Code), Charges: r.Charges, Plan: b.Plan, Rail: r.NameRail}
 	}
 	order.Lock = func(tx *db.Tx) (money.Pesewas, error) {
 		is, err := lock(tx, b.Tenant, b.ID)

@@ -145,7 +145,7 @@ func (s *Batches) Page(ctx context.Context, tenant string, status Status, page, 
 }
 
 const (
-	rowColumns = `line, source, state, channel, account, account_name, amount, charges, reference, note, given, problems, payment, reason, bank, unsettled, registered, named`
+	rowColumns = `line, source, state, channel, account, account_name, amount, charges, reference, note, given, problems, payment, reason, bank, unsettled, registered, named, name_rail`
 
 	selectRows = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line BETWEEN $2 AND $3 ORDER BY line`
 
@@ -156,7 +156,7 @@ const (
 	// statistics of a small table, that plan looks as cheap.
 	updateRows = `UPDATE batch_rows SET state = r.state, channel = r.channel, bank = r.bank, account = r.account, account_name = r.account_name, amount = r.amount,
 	charges = r.charges, reference = r.reference, note = r.note, given = r.given, problems = r.problems, unsettled = r.unsettled,
-	registered = r.registered, named = r.named FROM rows($1) AS r
+	registered = r.registered, named = r.named, name_rail = r.name_rail FROM rows($1) AS r
 WHERE batch_rows.batch IN (r.batch) AND batch_rows.line = r.line AND unindexed(batch_rows.state) IN ('bad', 'ready', 'dropped')`
 
 	updateCharges = `UPDATE batch_rows SET charges = r.charges FROM rows($1) AS r WHERE batch_rows.batch IN (r.batch) AND batch_rows.line = r.line`
@@ -171,7 +171,7 @@ func scanRow(r *db.Row) (row Row, err error) {
 	var given, problems string
 	var payment *string
 	err = r.Scan(&row.Line, &row.Source, &row.State, &row.Channel, &row.Account, &row.Name, &row.Amount, &row.Charges, &row.Reference, &row.Note, &given, &problems, &payment, &row.Reason,
-		&row.Bank, &row.unsettled, &row.Registered, &row.Named)
+		&row.Bank, &row.unsettled, &row.Registered, &row.Named, &row.NameRail)
 	if err != nil {
 		return row, err
 	}
@@ -239,6 +239,7 @@ var insertColumns = []db.Column[storedRow]{
 	{Name: "unsettled", Text: func(r storedRow) string { return r.unsettled }},
 	{Name: "registered", Text: func(r storedRow) string { return r.Registered }},
 	{Name: "named", Text: func(r storedRow) string { return string(r.Named) }},
+	{Name: "name_rail", Text: func(r storedRow) string { return r.NameRail }},
 }
 
 var decidedColumns = []db.Column[storedRow]{

@@ -146,7 +146,7 @@ func (a *Changes) OrderOf(ctx context.Context, t tenant.Tenant, v Values) (o Pay
 // registered looks up the registered name of the payee. unnamed reports that no provider returned it.
 func (a *Changes) registered(ctx context.Context, t tenant.Tenant, p payments.Payout) (name string, unnamed bool, err error) {
 	if p.BankID != "" {
-		name, _, err = a.Lookups.PayeeName(ctx, t.ID, p.BankID, p.AccountNumber)
+		name, _, err = a.Lookups.PayeeName(ctx, t.ID, p.BankID, p.AccountNumber, p.Amount)
 	} else {
 		name, err = a.Lookups.WalletName(ctx, t.ID, p.Network, p.MSISDN)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -40,8 +41,8 @@ func (e *Lookups) WalletName(ctx context.Context, tenantID string, network msisd
 
 // PayeeName returns the name of the holder of a bank account. It queries the rails that may pay the account, best
 // first, each with the code with which it pays. rail is the rail that answered, and only that rail may pay by this
-// name. Errors are those of BankName.
-func (e *Lookups) PayeeName(ctx context.Context, tenantID, bankID, account string) (name, rail string, err error) {
+// name. Errors are those of BankName. The error is Invalid on amount if no rail pays this amount.
+func (e *Lookups) PayeeName(ctx context.Context, tenantID, bankID, account string, amount money.Pesewas) (name, rail string, err error) {
 	if err := e.CheckBankAccount(ctx, bankID, account); err != nil {
 		return "", "", err
 	}
@@ -49,10 +50,10 @@ func (e *Lookups) PayeeName(ctx context.Context, tenantID, bankID, account strin
 	if err != nil {
 		return "", "", err
 	}
-	paying, probe, err := e.routes.Choose(ctx, route.DisburseBank, bankID, t.ID, string(t.Mode))
+	paying, probe, err := e.routes.ChooseFor(ctx, route.Work{Operation: route.DisburseBank, Channel: bankID, Tenant: t.ID, Mode: string(t.Mode), Amount: amount})
 	probe.GiveBack(ctx) // nothing is submitted here
 	if err != nil {
-		return "", "", servedBank(err)
+		return "", "", route.OnAmount(servedBank(err))
 	}
 	paying = slices.DeleteFunc(paying, func(r provider.Rail) bool { return r.BankNames == nil })
 	if len(paying) == 0 {

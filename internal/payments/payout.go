@@ -86,7 +86,7 @@ func (p *Payments) payout(ctx context.Context, c idempotency.Caller, r Payout, b
 		}
 		// The payee's name comes from the bank, and the rail that returned it makes the payment. Without a name the
 		// wallet is not debited.
-		if a.Payment.AccountName, a.Payment.Rail, err = p.lookups.PayeeName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
+		if a.Payment.AccountName, a.Payment.Rail, err = p.lookups.PayeeName(ctx, t.ID, r.BankID, r.AccountNumber, r.Amount); err != nil {
 			return book.Payment{}, false, err
 		}
 	}

@@ -20,6 +20,9 @@ type Row struct {
 	Payout
 	Charges money.Pesewas
 	Plan    int64 // version of the fee plan that set Charges
+	// Rail returned the registered name of a bank account. Another rail makes the payout only if it returns the same
+	// name. Empty: any rail does.
+	Rail string
 }
 
 // Rows is a request for payouts of a batch, paid from its reserve.
@@ -118,8 +121,8 @@ func (p *Payments) CheckRow(ctx context.Context, t tenant.Tenant, r Payout) erro
 	if err := p.checkPayout(ctx, t, r); err != nil {
 		return err
 	}
-	if e := problem.From(p.wouldServe(ctx, t, r)); e != nil && e.Code == codeAmount {
-		return errAmount()
+	if err := p.wouldServe(ctx, t, r); route.AmountNotServed(err) {
+		return route.OnAmount(err)
 	}
 	return nil // a channel without a provider now may get one later
 }
@@ -160,7 +163,10 @@ func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row 
 	}
 	pay := newPayment(idempotency.Caller{Tenant: t.ID, Key: r.Caller.Key}, t, book.KindPayout)
 	row.fill(&pay)
-	pay.Batch, pay.Charges, pay.Plan = r.Batch, row.Charges, row.Plan
+	pay.Batch, pay.Charges, pay.Plan, pay.Rail = r.Batch, row.Charges, row.Plan, row.Rail
+	if err := p.rails.keepPayee(ctx, &pay); err != nil {
+		return nil, nil, err
+	}
 	a = &request{Acceptance: book.Acceptance{Payment: pay}}
 	for _, step := range []func(context.Context, *request) error{p.prepare, p.beforeDebit} {
 		if err := step(ctx, a); err != nil {

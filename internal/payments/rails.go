@@ -64,44 +64,73 @@ func (r *rails) account(p book.Payment) string {
 // choose sets the best available rail of a payment that has none. It checks that the rail of any other payment is
 // available. The caller must return the probe unless it submits the payment.
 func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (probe *route.Probe, err error) {
-	op, channel := operation(*pay)
 	if pay.Rail != "" {
-		probe, err = r.routes.Admit(ctx, pay.Rail, op, channel, pay.Tenant, pay.Mode)
+		var w route.Work
+		if w, err = r.work(ctx, *pay); err == nil {
+			probe, err = r.routes.AdmitFor(ctx, pay.Rail, w)
+		}
 	} else {
 		var best []provider.Rail
 		if best, probe, err = r.best(ctx, *pay); err == nil {
 			pay.Rail = best[0].Name
 		}
 	}
-	switch {
-	case err == nil:
-	case problem.From(err).Code == codeAmount:
-		err = errAmount()
-	case field != "" && problem.From(err).Code == "not_served":
+	if err != nil && field != "" && problem.From(err).Code == "not_served" {
 		err = problem.Field(field, "is not served at the moment")
 	}
-	return probe, err
-}
-
-// codeAmount is the error code if no rail of a channel accepts the amount.
-const codeAmount = "amount_not_served"
-
-func errAmount() error {
-	return problem.Field("amount", "is not taken by a provider of this channel; send a smaller or a larger one")
+	return probe, route.OnAmount(err)
 }
 
 // best returns the rails that may serve a payment now, best first.
 func (r *rails) best(ctx context.Context, pay book.Payment) ([]provider.Rail, *route.Probe, error) {
+	w, err := r.work(ctx, pay)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.routes.ChooseFor(ctx, w)
+}
+
+// work describes a payment to the table of routes.
+func (r *rails) work(ctx context.Context, pay book.Payment) (route.Work, error) {
 	op, channel := operation(pay)
 	w := route.Work{Operation: op, Channel: channel, Tenant: pay.Tenant, Mode: pay.Mode, Amount: pay.Gross()}
 	if op == route.Collect {
 		t, err := r.tenants.Get(ctx, pay.Tenant)
 		if err != nil {
-			return nil, nil, err
+			return w, err
 		}
 		w.Email, w.Voucher = t.Email != "", t.Voucher
 	}
-	return r.routes.ChooseFor(ctx, w)
+	return w, nil
+}
+
+// keepPayee moves a payout to a bank account away from the rail that returned the holder's name if that rail cannot
+// make it. Another rail may make it only if it returns the same name. Without such a rail the payment is unchanged.
+func (r *rails) keepPayee(ctx context.Context, pay *book.Payment) error {
+	if pay.Channel != book.ChannelBank || pay.Rail == "" {
+		return nil
+	}
+	w, err := r.work(ctx, *pay)
+	if err != nil {
+		return err
+	}
+	probe, err := r.routes.AdmitFor(ctx, pay.Rail, w)
+	probe.GiveBack(ctx) // it is claimed by the choice that follows
+	if err == nil || problem.From(err).Kind == problem.Internal {
+		return err
+	}
+	others, probe, err := r.routes.ChooseFor(ctx, w)
+	probe.GiveBack(ctx)
+	if err != nil {
+		return nil // the cause is that of the rail that returned the name
+	}
+	for _, other := range others {
+		if r.samePayee(ctx, other, *pay) {
+			pay.Rail = other.Name
+			return nil
+		}
+	}
+	return nil
 }
 
 // payeeTime limits the lookup of a payee's name before a payment moves to another rail.

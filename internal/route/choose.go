@@ -48,7 +48,7 @@ type Work struct {
 // need an e-mail address or a voucher if the account has none. If the amount is the only reason why no rail is left, the
 // code is "amount_not_served".
 func (t *Table) ChooseFor(ctx context.Context, w Work) ([]provider.Rail, *Probe, error) {
-	return t.chooseFor(ctx, w, t.mayTry)
+	return t.chooseFor(ctx, w, t.mayTry, "")
 }
 
 // WouldServe returns the error that ChooseFor would return now. It claims no probe, so a half-open breaker counts as
@@ -56,16 +56,20 @@ func (t *Table) ChooseFor(ctx context.Context, w Work) ([]provider.Rail, *Probe,
 func (t *Table) WouldServe(ctx context.Context, w Work) error {
 	_, _, err := t.chooseFor(ctx, w, func(ctx context.Context, k breakerKey, _ bool) (bool, *Probe, time.Duration) {
 		return t.mayTry(ctx, k, false)
-	})
+	}, "")
 	return err
 }
 
 // trying reports whether a breaker lets a request through, as mayTry does.
 type trying func(ctx context.Context, k breakerKey, first bool) (ok bool, taken *Probe, wait time.Duration)
 
-func (t *Table) chooseFor(ctx context.Context, w Work, mayTry trying) ([]provider.Rail, *Probe, error) {
+// chooseFor is ChooseFor, with only one rail if only is not empty.
+func (t *Table) chooseFor(ctx context.Context, w Work, mayTry trying, only string) ([]provider.Rail, *Probe, error) {
 	excluded := false
 	rails, probe, err := t.choose(ctx, w.Operation, w.Channel, w.Tenant, w.Mode, mayTry, func(r provider.Rail) bool {
+		if only != "" && r.Name != only {
+			return false
+		}
 		if w.Operation == Collect && !r.Needs.Met(w.Channel, w.Email, w.Voucher) {
 			return false
 		}
@@ -74,15 +78,34 @@ func (t *Table) chooseFor(ctx context.Context, w Work, mayTry trying) ([]provide
 		return takes
 	})
 	if excluded && err != nil && problem.From(err).Code == "not_served" {
-		err = problem.New(problem.Invalid, "amount_not_served", "No provider takes this amount on this channel")
+		err = errAmount
 	}
 	return rails, probe, err
 }
+
+var errAmount = problem.New(problem.Invalid, "amount_not_served", "No provider takes this amount on this channel")
+
+// OnAmount returns the error "amount_not_served" as an error of the field amount, and any other error unchanged.
+func OnAmount(err error) error {
+	if AmountNotServed(err) {
+		return problem.Field("amount", "is not taken by a provider of this channel; send a smaller or a larger one")
+	}
+	return err
+}
+
+// AmountNotServed reports whether an error is "amount_not_served".
+func AmountNotServed(err error) bool { return errors.Is(err, errAmount) }
 
 // Admit checks whether one rail may be tried for an operation now, with the rules of Choose. Without a route from the
 // channel to the rail, the error is "not_served".
 func (t *Table) Admit(ctx context.Context, rail string, op Operation, channel, tenant, mode string) (*Probe, error) {
 	_, probe, err := t.choose(ctx, op, channel, tenant, mode, t.mayTry, func(r provider.Rail) bool { return r.Name == rail })
+	return probe, err
+}
+
+// AdmitFor is Admit for a payment, with the rules of ChooseFor.
+func (t *Table) AdmitFor(ctx context.Context, rail string, w Work) (*Probe, error) {
+	_, probe, err := t.chooseFor(ctx, w, t.mayTry, rail)
 	return probe, err
 }
 
