@@ -178,8 +178,15 @@ const twiceInBatch = `SELECT r.line, min(o.line) FROM batch_rows r
 JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.bank = r.bank AND o.amount = r.amount AND o.batch = r.batch AND o.line < r.line AND o.state = 'ready'
 WHERE r.batch = $1 AND r.line BETWEEN $2 AND $3 AND r.state = 'ready' GROUP BY r.line ORDER BY r.line`
 
+// A reference of two open batches belongs to one payout: the other batch's row will be refused.
+const openReferences = `SELECT r.line, o.line, b.name FROM batch_rows r
+JOIN batch_rows o ON o.tenant = r.tenant AND o.reference = r.reference AND o.reference <> '' AND o.batch <> r.batch AND o.state = 'ready'
+JOIN batches b ON b.id = o.batch AND b.status IN ('draft', 'requested', 'running', 'paused')
+WHERE r.batch = $1 AND r.line BETWEEN $2 AND $3 AND r.state = 'ready' AND r.reference <> '' ORDER BY r.line, b.id, o.line`
+
 // Warnings checks up to 1,000 rows from a line on. It finds rows that are in the batch twice, payouts of the same
-// amount to the same account in the last 30 days, existing references, and references that two of these rows have.
+// amount to the same account in the last 30 days, existing references, references that two of these rows have, and
+// references of other open batches.
 func (s *Batches) Warnings(ctx context.Context, tenant, id string, from int) (list []Warning, err error) {
 	b, err := s.Get(ctx, tenant, id)
 	if err != nil {
@@ -200,10 +207,33 @@ func (s *Batches) Warnings(ctx context.Context, tenant, id string, from int) (li
 			return err
 		})
 	})
+	if err == nil {
+		list, err = s.warnOfReferences(ctx, b, from, list)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return s.warnOfPayouts(ctx, b, ready(rows), list)
+}
+
+// warnOfReferences adds the warnings about references of other open batches, one for each row.
+func (s *Batches) warnOfReferences(ctx context.Context, b Batch, from int, list []Warning) ([]Warning, error) {
+	known := len(list)
+	err := s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
+		list = list[:known]
+		return tx.Query(openReferences, []any{b.ID, int64(from), int64(from + blockRows - 1)}, func(r *db.Row) error {
+			w := Warning{Field: fieldReference}
+			var other int
+			var name string
+			err := r.Scan(&w.Line, &other, &name)
+			w.Text = "is the reference of row " + strconv.Itoa(other) + " of the batch " + name + ", too: only one of them is paid"
+			if last := len(list) - 1; last < known || list[last].Line != w.Line {
+				list = append(list, w)
+			}
+			return err
+		})
+	})
+	return list, err
 }
 
 // warnOfPayouts adds the warnings about earlier payouts of the tenant.

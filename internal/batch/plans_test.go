@@ -37,5 +37,8 @@ func TestPlans_rowsByKey(t *testing.T) {
 				t.Errorf("%s\n%s", sql, text)
 			}
 		}
+		if text := plan(t, d, openReferences, large.ID, int64(1), int64(blockRows)); !strings.Contains(text, "batch_rows_reference") || strings.Contains(text, "Seq Scan on batch_rows") {
+			t.Error(text)
+		}
 	}
 }
