@@ -410,15 +410,20 @@ func (f *form) number(name string, byDefault, low, high int) int {
 		return byDefault
 	}
 	n, err := strconv.Atoi(literal)
+	whole, value := err == nil && !strings.HasPrefix(literal, "+"), float64(n)
+	if !whole && f.hasNumber(name) { // some languages write 5 as 5.0 or 5e0
+		value, err = strconv.ParseFloat(literal, 64)
+		whole = err == nil && value == math.Trunc(value)
+	}
 	switch {
-	case err != nil || strings.HasPrefix(literal, "+"):
+	case !whole:
 		f.bad(name, notWhole)
-	case n < low:
+	case value < float64(low):
 		f.bad(name, "must be at least "+strconv.Itoa(low))
-	case n > high:
+	case value > float64(high):
 		f.bad(name, "must be at most "+strconv.Itoa(high))
 	default:
-		return n
+		return int(value)
 	}
 	return byDefault
 }

@@ -227,6 +227,21 @@ func TestID_invalidIsNotFound(t *testing.T) {
 	}
 }
 
+// A whole number may be written with a point or an exponent, as some languages do.
+func TestNumber_forms(t *testing.T) {
+	for value, want := range map[string]int{`5`: 5, `5.0`: 5, `5e0`: 5, `0.5E1`: 5, `50e-1`: 5, `"5"`: 5, `null`: 4, `5.5`: 0, `1e400`: 0, `-5.0`: 0, `1e1`: 0, `"5.0"`: 0, `"5e0"`: 0, `true`: 0} {
+		var faults problem.Fields
+		object, err := wire.Decode([]byte(`{"length":`+value+`}`), &faults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &form{object: object}
+		if got := f.number("length", 4, 4, 9); want > 0 && (got != want || f.err() != nil) || want == 0 && f.err() == nil {
+			t.Errorf("%s is %d (%v)", value, got, f.err())
+		}
+	}
+}
+
 // Query parameters have defaults and bounds.
 func TestQuery_defaultsAndBounds(t *testing.T) {
 	q, _ := url.ParseQuery("page=2&page_size=101&from=2026-02-30&to=2026-02-28&status=Success&twice=a&twice=b&bad=%ff&zero=0&plus=%2B1&empty=")
