@@ -131,7 +131,7 @@ func TestPooler_keepsSettingsOrIsRefused(t *testing.T) {
 		}
 	}
 	defer set("RESET ALL")
-	for _, s := range []string{"enable_hashjoin = off", "enable_mergejoin = off", "enable_seqscan = off", "jit = off", "idle_in_transaction_session_timeout = '60s'", "lock_timeout = '15s'"} {
+	for _, s := range []string{"enable_hashjoin = off", "enable_mergejoin = off", "enable_seqscan = off", "jit = off", "idle_in_transaction_session_timeout = '15s'", "lock_timeout = '15s'"} {
 		set("SET " + s)
 	}
 	d := dbtest.OpenWith(t, db.Options{URL: way, MaxConns: 4})

@@ -35,15 +35,17 @@ import (
 // ReadWhole sums over everything, so it enables scans and joins again. It disables nested loops, because old
 // statistics could lead to a plan that compares each row of one table with each row of another.
 var settings = map[string]string{
-	"application_name":                    "makola",
-	"timezone":                            "UTC",
-	"default_transaction_isolation":       "read committed",
-	"jit":                                 "off",
-	"enable_seqscan":                      "off",
-	"enable_hashjoin":                     "off",
-	"enable_mergejoin":                    "off",
-	"lock_timeout":                        "15s",
-	"idle_in_transaction_session_timeout": "60s",
+	"application_name":              "makola",
+	"timezone":                      "UTC",
+	"default_transaction_isolation": "read committed",
+	"jit":                           "off",
+	"enable_seqscan":                "off",
+	"enable_hashjoin":               "off",
+	"enable_mergejoin":              "off",
+	"lock_timeout":                  "15s",
+	// A transaction whose node vanished between two statements holds the locks of its wallets for this long. A longer
+	// time would refuse all payments of these accounts on the other nodes.
+	"idle_in_transaction_session_timeout": "15s",
 	// If the server cannot reach us any more, it ends our session within a minute, which releases our locks.
 	"tcp_keepalives_idle":     "30",
 	"tcp_keepalives_interval": "10",
