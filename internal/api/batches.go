@@ -109,8 +109,12 @@ func (b *rowFaults) place(r row) string {
 // it.
 func (b *rowFaults) cedis(r row) string {
 	value := r.Find("amount")
-	if value == nil || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
+	switch {
+	case value == nil, value[0] == '"', value[0] == 'n':
 		return b.text(r, "amount")
+	case value[0] != '-' && (value[0] < '0' || value[0] > '9'):
+		b.bad("amount", money.ErrFormat.Error())
+		return ""
 	}
 	amount, err := money.ParseNumber(string(value))
 	if err != nil {

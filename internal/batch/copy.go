@@ -32,7 +32,7 @@ func (s *Batches) copied(ctx context.Context, u Upload, id string, wanted func(R
 		return Batch{}, false, err
 	}
 	if from.StartedAt.IsZero() {
-		return Batch{}, false, problem.New(problem.Invalid, "batch_status", "The batch is "+string(from.Status)+": it has not begun")
+		return Batch{}, false, problem.New(problem.Invalid, "batch_status", "The batch is "+from.Status.words()+": it has not begun")
 	}
 	leave, err := s.uploads.enter(u.Tenant)
 	if err != nil {

@@ -100,7 +100,7 @@ func (s *Batches) edit(ctx context.Context, tenant, id string, change func(tx *d
 			return err
 		}
 		if b.Status != Draft {
-			return problem.New(problem.Invalid, "batch_frozen", "The batch is "+string(b.Status)+": its rows cannot be changed")
+			return problem.New(problem.Invalid, "batch_frozen", "The batch is "+b.Status.words()+": its rows cannot be changed")
 		}
 		if err := b.counted(tx); err != nil {
 			return err

@@ -70,7 +70,7 @@ func (s *Batches) AskNames(ctx context.Context, tenant, id string, also func(*db
 		case err != nil:
 			return err
 		case b.Status != Draft:
-			return problem.New(problem.Invalid, "batch_frozen", "The batch is "+string(b.Status)+": its names cannot be looked up")
+			return problem.New(problem.Invalid, "batch_frozen", "The batch is "+b.Status.words()+": its names cannot be looked up")
 		case b.namesNext > 0 && b.Scope == ScopeAll:
 			return problem.New(problem.Invalid, "names_pending", "The names are being looked up already")
 		}

@@ -62,7 +62,15 @@ func (s Status) after(e event) (Status, error) {
 			return t.to, nil
 		}
 	}
-	return s, problem.New(problem.Invalid, "batch_status", "The batch is "+string(s))
+	return s, problem.New(problem.Invalid, "batch_status", "The batch is "+s.words())
+}
+
+// words returns the state as it follows "The batch is".
+func (s Status) words() string {
+	if s == Draft {
+		return "a draft"
+	}
+	return string(s)
 }
 
 // Cause is the reason why a batch is paused: one of those below, or a payments.RowCause.
