@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/makola/makola/internal/problem"
 )
@@ -37,6 +39,20 @@ var exitCodes = map[problem.Kind]int{
 	problem.Internal: ExitInternal,
 }
 
+// message returns the first line of an error. It names faults of the machine that its operator can repair.
+func message(p *problem.Error) string {
+	switch {
+	case p.Kind != problem.Internal:
+	case errors.Is(p.Cause, syscall.ENOSPC):
+		return "The disk is full. Free some space, then try again"
+	case errors.Is(p.Cause, syscall.EROFS):
+		return "The disk is read-only. Mount it for writing, then try again"
+	case errors.Is(p.Cause, fs.ErrPermission):
+		return "A file cannot be opened or written. Check its owner and its mode"
+	}
+	return p.Message
+}
+
 // Report prints an error on stderr and returns the exit code. Nothing below it prints errors.
 func Report(stderr io.Writer, err error) int {
 	if errors.Is(err, ErrDeclined) {
@@ -49,7 +65,7 @@ func Report(stderr io.Writer, err error) int {
 		return ExitWaits
 	}
 	p := problem.From(err)
-	fmt.Fprintln(stderr, "makola:", p.Message)
+	fmt.Fprintln(stderr, "makola:", message(p))
 	if len(p.Fields) > 1 || len(p.Fields) == 1 && p.Kind != problem.Invalid {
 		for _, name := range p.FieldNames() {
 			for _, text := range p.Fields[name] {
