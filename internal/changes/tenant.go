@@ -398,7 +398,7 @@ func (n newTenant) tenant() tenant.Tenant {
 		FeeBearer: tenant.Merchant, Listed: tenant.ListedPayouts, Duplicates: tenant.RefuseDuplicates, RefundAirtime: tenant.RefundToWallet}
 }
 
-// CreateTenant requests an account. If tenantID is empty, the account gets the id of the form. values are as in
+// CreateTenant requests an account. If tenantID is empty, the account gets an id that is made from the form's. values are as in
 // SetTenant.
 func (a *Changes) CreateTenant(ctx context.Context, by By, id, tenantID, name, mode string, values map[string]string, reason string) (Request, error) {
 	v := maps.Clone(Values(values))
@@ -411,7 +411,7 @@ func (a *Changes) CreateTenant(ctx context.Context, by By, id, tenantID, name, m
 
 func (a *Changes) lookCreateTenant(_ context.Context, o Order) (Draft, error) {
 	values := maps.Clone(o.Values)
-	n := newTenant{ID: cmp.Or(values["id"], o.ID), Name: values["name"], Mode: values["mode"]}
+	n := newTenant{ID: cmp.Or(values["id"], tenant.IDOf(o.ID)), Name: values["name"], Mode: values["mode"]}
 	for _, own := range []string{"id", "name", "mode"} {
 		delete(values, own)
 	}

@@ -57,9 +57,10 @@ func (f *fixture) now() tenant.Tenant {
 
 func TestTenantCreate_needsTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
-		id := newID()
+		form := newID()
+		id := tenant.IDOf(form)
 		values := map[string]string{"collections": "on", "transfer_limit": "200.00", PayoutIPs: "10.0.0.0/8 192.0.2.1", "quota_contacts": "7"}
-		request, err := f.CreateTenant(t.Context(), f.requester, id, "", "New Shop", "live", values, "contract 12")
+		request, err := f.CreateTenant(t.Context(), f.requester, form, "", "New Shop", "live", values, "contract 12")
 		f.asked(request, err, KindCreateTenant, 1)
 		if _, err := f.Tenants.Get(t.Context(), id); !problem.Is(err, problem.NotFound) {
 			t.Fatal("made before it was checked", err)

@@ -9,6 +9,9 @@ package tenant
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -275,6 +278,22 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 	return Tenant{}, problem.Field("tenant", "must be an id, because several accounts are called "+name+", such as "+strings.Join(ids, " and "))
 }
 
+// idLength is the length of a new tenant's id in characters of five bits.
+const idLength = 12
+
+// IDOf returns the id of the tenant that a form with this id creates. It is short, because the transfers and indexes of a
+// payment repeat it about ten times. Forms have a UUIDv7, so the ids of later tenants sort after those of earlier ones. Two
+// tenants of one second have the same id once in 268 million times: Create then refuses the second. An id is not a secret.
+// Tenants of earlier releases have a UUID.
+func IDOf(form string) string {
+	id := sha256.Sum256([]byte(form))
+	if u, err := uuid.Parse(form); err == nil && u.Version() == 7 {
+		at, _ := u.Time().UnixTime()
+		binary.BigEndian.PutUint32(id[:], uint32(at))
+	}
+	return strings.ToLower(base32.HexEncoding.EncodeToString(id[:]))[:idLength]
+}
+
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`
 
@@ -283,7 +302,7 @@ const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
 // transaction may run twice must set the id before the transaction.
 func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	if t.ID == "" {
-		t.ID = uuid.Must(uuid.NewV7()).String()
+		t.ID = IDOf(uuid.Must(uuid.NewV7()).String())
 	}
 	if t.PayoutLimitWallet == 0 {
 		t.PayoutLimitWallet = DefaultWalletLimit

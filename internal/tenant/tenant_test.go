@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -73,6 +75,35 @@ func TestCreate_opensAccounts(t *testing.T) {
 			t.Fatal("a live tenant holds test money")
 		}
 	})
+}
+
+// Ids are short, follow the order of the forms, and are the same for a form that is sent twice.
+func TestIDOf_shortAndOrdered(t *testing.T) {
+	seen, before := map[string]bool{}, ""
+	for second := range 2000 {
+		form := formAt(time.Date(2026, 3, 6, 9, 0, 10*second, 0, time.UTC))
+		id := IDOf(form)
+		if len(id) != 12 || id <= before || seen[id] || id != IDOf(form) || strings.Trim(id, "0123456789abcdefghijklmnopqrstuv") != "" {
+			t.Fatalf("%q after %q", id, before)
+		}
+		seen[id], before = true, id
+	}
+	at := time.Date(2026, 3, 6, 9, 0, 0, 0, time.UTC)
+	if a, b := IDOf(formAt(at)), IDOf(formAt(at)); a == b || a[:6] != b[:6] {
+		t.Errorf("two forms of one second give %q and %q", a, b)
+	}
+	if one, other := IDOf("one"), IDOf("other"); len(one) != 12 || one == other {
+		t.Errorf("other texts give %q and %q", one, other)
+	}
+}
+
+// formAt returns a UUIDv7 of a time.
+func formAt(at time.Time) string {
+	id := uuid.Must(uuid.NewV7())
+	for n, ms := 5, at.UnixMilli(); n >= 0; n, ms = n-1, ms>>8 {
+		id[n] = byte(ms)
+	}
+	return id.String()
 }
 
 func TestCreate_needsNameAndMode(t *testing.T) {
@@ -240,8 +271,8 @@ func TestStopPayouts_affectsOneTenant(t *testing.T) {
 func TestList_pagedInOrder(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
-		for _, name := range []string{"A", "B", "C"} {
-			create(t, d, s, Tenant{Name: name, Mode: Test})
+		for n, name := range []string{"A", "B", "C"} {
+			create(t, d, s, Tenant{ID: IDOf(formAt(start.Add(time.Duration(n) * time.Second))), Name: name, Mode: Test})
 		}
 		first, err := s.List(t.Context(), "", 2)
 		if err != nil || len(first) != 2 || first[0].Name != "A" || first[1].Name != "B" {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // ofKey names the field with the id of a key.
@@ -39,7 +40,7 @@ var Aliases = map[string]frame.Alias{
 
 // prepareAccount generates an id for an account without one.
 func prepareAccount(q *frame.Ask) error {
-	q.Values["id"] = cmp.Or(q.Values["id"], frame.NewID())
+	q.Values["id"] = cmp.Or(q.Values["id"], tenant.IDOf(frame.NewID()))
 	return nil
 }
 
