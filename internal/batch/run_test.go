@@ -72,6 +72,54 @@ func TestBatch_failedAndRefusedRows(t *testing.T) {
 	})
 }
 
+// The counts of a batch are those of the rows, also if nodes of the version before accepted or settled a part of them.
+func TestNumbers_versionBefore(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.bank.answer = func(_, party string) provider.Outcome {
+			if party == "233240000003" {
+				return provider.Outcome{Class: provider.Rejected, Clear: true, Reason: provider.ReasonPayeeNotFound}
+			}
+			return provider.Outcome{Class: provider.Accepted}
+		}
+		n := f.node("a")
+		b := n.requested("Winners", "number,network,amount,reference\n0240000001,MTN,10,\n0240000002,MTN,20,\n0240000003,MTN,30,\n0240000004,MTN,40,\n")
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(5 * time.Minute)
+		if err := d.Read(t.Context(), func(tx *db.Tx) error {
+			var wrong int
+			_, err := tx.One("SELECT count(*) FROM payments WHERE batch_status <> status", nil, &wrong)
+			if err == nil && wrong != 0 {
+				t.Errorf("%d rows have another status in the index", wrong)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, written := range []string{"batch_status", "CASE WHEN amount < 2500 THEN 'pending' ELSE batch_status END", "''", "'pending'"} {
+			if err := d.Write(t.Context(), func(tx *db.Tx) error {
+				rows, err := tx.Exec("UPDATE payments SET batch_status = "+written+" WHERE batch = $1", b.ID)
+				if err == nil && rows != 4 {
+					t.Errorf("%d rows", rows)
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			is, err := n.Numbers(t.Context(), n.is(b.ID))
+			if err != nil || is.Rows["success"] != 3 || is.Rows["failed"] != 1 || is.Rows["pending"] != 0 {
+				t.Errorf("%s: %v, %v", written, is.Rows, err)
+			}
+			if open, err := n.payments.OpenOfBatch(t.Context(), b.ID, 10); err != nil || open != 0 {
+				t.Errorf("%s: %d are open, %v", written, open, err)
+			}
+		}
+		n.sound()
+	})
+}
+
 // If payouts are stopped, the batch is paused with the cause. After it is resumed, it continues where it stopped.
 func TestBatch_pausesWithCause(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

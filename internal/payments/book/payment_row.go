@@ -87,6 +87,12 @@ var insertColumns = []db.Column[*Payment]{
 	{Name: "sending_at", Int: func(p *Payment) int64 { return db.Micros(p.SendingAt) }},
 	{Name: "held_until", Int: func(p *Payment) int64 { return db.Micros(p.ApprovalDeadline) }},
 	{Name: "batch", Text: func(p *Payment) string { return p.Batch }},
+	{Name: "batch_status", Text: func(p *Payment) string {
+		if p.Batch == "" {
+			return ""
+		}
+		return string(p.Status)
+	}},
 	{Name: "refund_of", Text: func(p *Payment) string { return p.RefundOf }},
 	{Name: "refund_way", Text: func(p *Payment) string { return string(p.RefundWay) }},
 	{Name: "refund_open", Int: func(p *Payment) int64 { return p.refundOpen() }},

@@ -116,7 +116,8 @@ func nullTime(t time.Time) *int64 {
 const (
 	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
 refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL,
-refusal = '', refusal_reason = '', refused_at = 0, held_until = 0, refund_open = m.refund_open
+refusal = '', refusal_reason = '', refused_at = 0, held_until = 0, refund_open = m.refund_open,
+batch_status = CASE WHEN payments.batch = '' THEN '' ELSE m.status END
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt AND payments.held_until = m.was_held
 AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending_at)`
