@@ -54,14 +54,11 @@ const (
 )
 
 // The intervals of checks of the books. booksCheckTime bounds one check. After a check, booksCheckRest times its
-// duration pass before the next check. The checks of messages and of the audit log read all their data. With this
-// pause they cost little at any size.
+// duration pass before the next check, so that checks of many new rows cost little.
 const (
 	booksCheckGap  = 10 * time.Minute
 	booksCheckTime = 30 * time.Minute
 	booksCheckRest = 20
-	// auditWholeEvery is how often the chain of the audit log is checked whole.
-	auditWholeEvery = 24 * time.Hour
 )
 
 // lockFolder prevents a second server from using a SQLite database.
@@ -266,6 +263,7 @@ func (a *App) startParts(ctx context.Context) error {
 	a.jobs.Periodic("prune", pruneEvery, a.prune)
 	a.jobs.Periodic("ledger-check", cmp.Or(a.opts.BooksEvery, booksCheckGap), a.checkBooks)
 	a.jobs.Periodic("ledger-check-full", books.WorkEvery, a.books.Work)
+	a.jobs.Periodic("audit-check-full", books.WorkEvery, a.audit.Work)
 	a.jobs.Periodic("provider-not-known", notKnownEvery, a.routes.AskNotKnown)
 	a.jobs.Periodic("provider-banks", notKnownEvery, a.routes.CheckBanks)
 	if err := a.jobs.Start(ctx); err != nil {
@@ -385,9 +383,9 @@ func (a *App) checkRecent(ctx context.Context) error {
 	return all
 }
 
-// checkAudit checks the chain of the audit log: whole once a day, and otherwise after the head that the check before the
-// last one saw. So the small check reads at least the links of the last ten minutes. The chain must still contain the
-// head that this node saw last.
+// checkAudit checks the end of the audit log's chain, after the head that the check before the last one saw, or after the
+// link of twenty minutes ago. So it reads at least the links of the last ten minutes. The chain must still contain the head
+// that this node saw last. The whole check, which a job of its own makes, adds its faults.
 func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
 	state, err := a.recovery.State(ctx)
 	if err != nil {
@@ -396,24 +394,32 @@ func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
 	if state.Lasts() { // the database may have gone back in time, and its chain with it
 		a.auditHead, a.auditSince = audit.Head{}, audit.Head{}
 	}
-	if a.clock.Elapsed() >= a.auditWhole {
-		a.auditSince = audit.Head{}
+	since := a.auditSince
+	if since.Number == 0 {
+		if since, err = a.audit.HeadBefore(ctx, a.clock.Now().Add(-2*booksCheckGap)); err != nil {
+			return nil, err
+		}
 	}
-	v, err := a.audit.VerifySince(ctx, a.auditSince, a.auditHead)
+	v, err := a.audit.VerifySince(ctx, since, a.auditHead)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range v.Faults {
-		problems = append(problems, fmt.Sprintf("%s: link %d, entry %s: %s", f.Kind, f.Number, f.Entry, f.What))
+	whole, err := a.audit.Whole(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if !v.OK() {
-		a.auditSince = audit.Head{} // the next check finds the fault again
-		return problems, nil
+	if at := whole.EndedAt; !at.IsZero() {
+		a.meters.books[bookAudit].full.Store(at.Unix())
 	}
-	if a.auditSince.Number == 0 {
-		a.auditWhole = a.clock.Elapsed() + auditWholeEvery
+	for _, f := range append(v.Faults, whole.Faults...) {
+		text := fmt.Sprintf("%s: link %d, entry %s: %s", f.Kind, f.Number, f.Entry, f.What)
+		if !slices.Contains(problems, text) {
+			problems = append(problems, text)
+		}
 	}
-	a.auditSince, a.auditHead = a.auditHead, v.Head
+	if v.OK() { // the next check finds a fault again
+		a.auditSince, a.auditHead = a.auditHead, v.Head
+	}
 	return problems, nil
 }
 
@@ -431,7 +437,6 @@ func (a *App) checkBook(ctx context.Context, name string, check func(context.Con
 	if err != nil {
 		return fmt.Errorf("check of %s: %w", name, err)
 	}
-	book.full.Store(a.clock.Now().Unix())
 	return a.checked(ctx, name, problems)
 }
 

@@ -119,9 +119,8 @@ type parts struct {
 	limits       *ratelimit.Limiter
 	installation *installation.Store
 	audit        *audit.Log
-	auditHead    audit.Head    // that the last check saw, of the one that checks
-	auditSince   audit.Head    // after which the next check begins; zero: it checks everything
-	auditWhole   time.Duration // elapsed time at which the next check of everything is due
+	auditHead    audit.Head // that the last check saw, of the one that checks
+	auditSince   audit.Head // after which the next check begins; zero: the link of twenty minutes ago
 	identity     *identity.Identity
 	changes      *changes.Changes
 	jobs         *jobs.Queue

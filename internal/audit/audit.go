@@ -7,6 +7,9 @@
 // finds entries that were changed, removed or inserted, links that were moved or made without the key, and a
 // truncated end. An older copy of the whole database is detected with a head that was stored elsewhere. The head is
 // logged once an hour, and Verify compares the chain with such a head.
+//
+// A server verifies the end of the chain every ten minutes, and the whole log once a day, in sets. It stores the position
+// of the whole check, with a keyed hash, so that another node goes on from there.
 package audit
 
 import (
@@ -31,11 +34,12 @@ type Log struct {
 	clock   *clock.Clock
 	journal Journal
 	sealer  *config.Sealer // opens the chain's key; nil without a master key
+	set     int            // number of entries or links that the whole check reads in one transaction
 	written func(*db.Tx, Entry)
 }
 
 // New returns a Log.
-func New(d *db.DB, c *clock.Clock) *Log { return &Log{db: d, clock: c} }
+func New(d *db.DB, c *clock.Clock) *Log { return &Log{db: d, clock: c, set: setOfLinks} }
 
 // Keeping returns the log with a journal for WriteNoted.
 func (l *Log) Keeping(j Journal) *Log {

@@ -59,14 +59,14 @@ func (v Verified) OK() bool { return v.FaultCount == 0 && v.Unchecked == 0 }
 
 const (
 	selectChain = `SELECT ` + entryColumns + `, a.linked, 1, c.number, c.tenant, c.entry, c.linked_at, c.hash, c.content
-		FROM audit_chain c JOIN audit_log a ON a.tenant = c.tenant AND a.id = c.entry WHERE c.number > $2
+		FROM audit_chain c JOIN audit_log a ON a.tenant = c.tenant AND a.id = c.entry WHERE c.number < $1 AND c.number > $2
 		UNION ALL
 		SELECT '', '', 0, '', '', '', '', '', '', '', 0, 0, c.number, c.tenant, c.entry, c.linked_at, c.hash, c.content
 		FROM audit_chain c WHERE NOT EXISTS (SELECT 1 FROM audit_log a WHERE a.tenant = c.tenant AND a.id = c.entry)
 		AND c.number < $1 AND c.number > $2
 		ORDER BY 13`
 
-	selectOutside = `SELECT a.tenant, a.id, a.linked FROM audit_log a WHERE a.id >= $1 AND NOT EXISTS (
+	selectOutside = `SELECT a.tenant, a.id, a.linked FROM audit_log a WHERE a.id >= $1 AND a.id <= $2 AND NOT EXISTS (
 		SELECT 1 FROM audit_chain c WHERE c.tenant = a.tenant AND c.entry = a.id) ORDER BY a.id`
 
 	selectLink = `SELECT hash, linked_at FROM audit_chain WHERE number = $1`
@@ -88,23 +88,30 @@ func (l *Log) VerifySince(ctx context.Context, since, kept Head) (v Verified, er
 
 func (l *Log) verify(ctx context.Context, since, kept Head) (v Verified, err error) {
 	err = l.db.ReadWhole(ctx, func(tx *db.Tx) error {
-		w := walk{kept: kept, forged: -1, Verified: Verified{At: l.clock.Now(), Head: since}}
-		if err := w.begin(l, tx); err != nil {
-			return err
-		}
-		if err := w.continues(tx); err != nil {
-			return err
-		}
-		if err := tx.Query(selectChain, []any{int64(fence), since.Number}, w.follow); err != nil {
-			return err
-		}
-		if err := w.end(tx); err != nil {
-			return err
-		}
-		v = w.Verified
-		return nil
+		v, err = l.follow(tx, since, kept, fence)
+		return err
 	})
 	return v, err
+}
+
+// follow verifies the links after a head and before the number upto. With upto = fence it also checks the end of the chain.
+func (l *Log) follow(tx *db.Tx, since, kept Head, upto int64) (Verified, error) {
+	w := walk{kept: kept, forged: -1, Verified: Verified{At: l.clock.Now(), Head: since}}
+	if err := w.begin(l, tx); err != nil {
+		return Verified{}, err
+	}
+	if err := w.continues(tx); err != nil {
+		return Verified{}, err
+	}
+	if err := tx.Query(selectChain, []any{upto, since.Number}, w.link); err != nil {
+		return Verified{}, err
+	}
+	if upto == fence {
+		if err := w.end(tx); err != nil {
+			return Verified{}, err
+		}
+	}
+	return w.Verified, w.locate(tx)
 }
 
 // walk is the state of one verification.
@@ -159,9 +166,9 @@ func (w *walk) continues(tx *db.Tx) error {
 	return nil
 }
 
-// follow checks the next link of the chain. After a fault it continues from the stored link, so that one change
+// link checks the next link of the chain. After a fault it continues from the stored link, so that one change
 // causes one fault.
-func (w *walk) follow(r *db.Row) error {
+func (w *walk) link(r *db.Row) error {
 	var e Entry
 	var marked, there bool
 	var c link
@@ -243,6 +250,11 @@ func (w *walk) end(tx *db.Tx) error {
 			return err
 		}
 	}
+	return w.outside(tx, w.first, lastID)
+}
+
+// locate looks for the links that entries with a fault belong to.
+func (w *walk) locate(tx *db.Tx) error {
 	for n := range w.Faults {
 		if f := &w.Faults[n]; f.content != "" {
 			var place int64
@@ -253,7 +265,12 @@ func (w *walk) end(tx *db.Tx) error {
 			}
 		}
 	}
-	return tx.Query(selectOutside, []any{w.first}, func(r *db.Row) error {
+	return nil
+}
+
+// outside checks the entries without a link, among those whose ids are in a range.
+func (w *walk) outside(tx *db.Tx, from, upto string) error {
+	return tx.Query(selectOutside, []any{from, upto}, func(r *db.Row) error {
 		f := Fault{Kind: Inserted, What: "the entry is marked as linked, but the chain does not contain it"}
 		var marked bool
 		if err := r.Scan(&f.Tenant, &f.Entry, &marked); err != nil {
