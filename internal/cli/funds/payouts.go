@@ -108,7 +108,7 @@ func showPayment(ctx context.Context, o *frame.Opened, e *frame.Env, format stri
 	return printPayment(o, e, format, pay)
 }
 
-// findWindows makes a command search 100,000 payments at once, because it may take longer than a page.
+// findWindows lets a command search 100,000 payments at once. A page searches 5,000.
 const findWindows = 20
 
 type payoutsFind struct {

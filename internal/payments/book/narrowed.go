@@ -21,7 +21,7 @@ WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 AND amount >= $5 AND (
 AND ($8 = 0 OR status = 'pending') ORDER BY seq DESC`
 
 // Narrowed lists the payments of a history that match its narrowing, newest first and at most f.Size. One call scans
-// up to 50,000 payments. before is the field More of the previous page.
+// up to 50,000 payments, or for 50 ms and at least 5,000. before is the field More of the previous page.
 func (rd *Reader) Narrowed(ctx context.Context, tenant string, f Filter, before string) (Found, error) {
 	if err := f.check(); err != nil {
 		return Found{}, err
@@ -44,7 +44,8 @@ func (rd *Reader) Narrowed(ctx context.Context, tenant string, f Filter, before 
 		if last > 0 {
 			high = min(high, last-1)
 		}
-		for high >= low && found.Scanned < narrowedMost {
+		begun := rd.clock.Elapsed()
+		for high >= low && found.Scanned < narrowedMost && (found.Scanned == 0 || rd.clock.Elapsed()-begun < scanFor) {
 			from := max(low, high-narrowedSpan+1)
 			found.Scanned += int(high - from + 1)
 			args := []any{tenant, f.Kind, from, high, f.Least, f.Most, status, boolean(f.Unknown)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -27,7 +28,8 @@ type Search struct {
 	To     time.Time // latest time of acceptance, exclusive; zero: no limit
 	Before string    // id; only older payments are searched; empty: all
 	Limit  int       // maximum number of results
-	// Windows limits a scan without an index, in units of 5,000 payments. 0 means 1.
+	// Windows limits a scan without an index, in units of 5,000 payments. 0 means 1. The scan begins no further unit after
+	// 50 ms.
 	Windows int
 	// Anonymous leaves out data that identifies a person: numbers, accounts, names, and references with a number in
 	// them.
@@ -95,6 +97,9 @@ type Found struct {
 const (
 	filterWindow = 10_000 // payments in one statement of Latest
 	searchWindow = 5_000  // payments in one statement of Search, which compares texts
+
+	// scanFor is the time after which a scan begins no further statement, because a person waits.
+	scanFor = 50 * time.Millisecond
 )
 
 // never matches no row: no stored text contains a control character.
@@ -138,7 +143,7 @@ func (rd *Reader) Search(ctx context.Context, s Search) (Found, error) {
 		if found.Payments, err = s.exact(tx); err != nil || len(found.Payments) > 0 {
 			return err
 		}
-		found, err = s.scan(tx)
+		found, err = s.scan(tx, rd.clock)
 		return err
 	})
 	return found, err
@@ -177,7 +182,8 @@ func (s Search) matches(pay Payment) bool {
 }
 
 // scan reads backwards from the newest payment of the range. Each statement reads one window.
-func (s Search) scan(tx *db.Tx) (found Found, err error) {
+func (s Search) scan(tx *db.Tx, c *clock.Clock) (found Found, err error) {
+	begun := c.Elapsed()
 	top, bottom := "g", "" // ids are hexadecimal
 	if !s.To.IsZero() {
 		top = bound(s.To)
@@ -188,7 +194,10 @@ func (s Search) scan(tx *db.Tx) (found Found, err error) {
 	if !s.From.IsZero() {
 		bottom = bound(s.From)
 	}
-	for range max(s.Windows, 1) {
+	for window := range max(s.Windows, 1) {
+		if window > 0 && c.Elapsed()-begun >= scanFor {
+			break
+		}
 		var end string
 		var n int
 		if _, err := tx.One(windowEnd, []any{top, bottom, searchWindow}, &end, &n); err != nil || n == 0 {
