@@ -58,14 +58,14 @@ func (v *Visit) DayFields() []page.Field {
 	return []page.Field{{Name: "from", Label: "From", Type: "date", Value: v.Param("from")}, {Name: "to", Label: "To", Type: "date", Value: v.Param("to")}}
 }
 
-// Narrowed reports whether any of the parameters is set.
-func (v *Visit) Narrowed(names ...string) bool {
+// Narrowed returns the number of parameters that are set.
+func (v *Visit) Narrowed(names ...string) (set int) {
 	for _, name := range names {
 		if v.Param(name) != "" {
-			return true
+			set++
 		}
 	}
-	return false
+	return set
 }
 
 // PageRows is how many rows a page of a list has.

@@ -53,7 +53,7 @@ type List struct {
 	Count   string // such as "1,204 payments"; empty: not known
 	Lead    string // the list in a sentence; empty: the title is enough
 	Filters []Field
-	Active  bool   // a filter narrows the list
+	Active  int    // number of filters that narrow the list
 	Clear   string // the list without filters
 	Grid    Grid
 	Newer   string // path that returns the number of newer rows; empty: the list does not grow
@@ -65,6 +65,22 @@ type List struct {
 	Actions []Link // the user's actions
 	Empty   Empty
 }
+
+// narrowing returns the form of the list's filters.
+func (l List) narrowing() Narrowing {
+	return Narrowing{Fields: l.Filters, Submit: "Apply filters", Active: l.Active, Clear: l.Clear}
+}
+
+// Narrowing is a form that narrows a page.
+type Narrowing struct {
+	Fields []Field
+	Submit string
+	Active int    // number of fields that narrow the page
+	Clear  string // address of the page without them
+}
+
+// folds reports whether the fields are too many for the first screen of a phone.
+func (n Narrowing) folds() bool { return len(n.Fields) > 2 }
 
 // Files are the addresses of a list as files; empty: there is none.
 type Files struct {

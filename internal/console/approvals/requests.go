@@ -70,7 +70,7 @@ func (ps *Pages) requestList(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Approvals", Lead: "Changes that need approval, and their outcome.", Active: f.State != "", Clear: Path(v),
+	l := page.List{Title: "Approvals", Lead: "Changes that need approval, and their outcome.", Active: v.Narrowed("state"), Clear: Path(v),
 		Filters: []page.Field{{Name: "state", Label: "Status", Value: string(f.State), Options: []page.Option{{Text: "All"}, {Value: string(changes.Waiting), Text: "Waiting"},
 			{Value: string(changes.Done), Text: "Applied"}, {Value: string(changes.Rejected), Text: "Rejected"}, {Value: string(changes.Withdrawn), Text: "Withdrawn"},
 			{Value: string(changes.Expired), Text: "Expired"}, {Value: string(changes.Failed), Text: "Failed"}}}},

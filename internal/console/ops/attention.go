@@ -77,7 +77,7 @@ func (ps *Pages) stuck(v *console.Visit) (console.Answer, error) {
 	if l.Grid, err = ps.stuckGrid(v, list); err != nil {
 		return console.Answer{}, err
 	}
-	if l.Active {
+	if l.Active > 0 {
 		l.Empty = page.Empty{Title: "No results", Text: "No payment of this owner needs attention.", Href: "/ops/stuck", Do: "Clear filters"}
 	}
 	live, err := v.Part("stuck", 5, page.Listing(l))

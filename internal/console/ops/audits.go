@@ -32,7 +32,7 @@ func (ps *Pages) auditList(v *console.Visit) (console.Answer, error) {
 		Active: v.Narrowed(auditFilters...), Clear: "/ops/audit",
 		Filters: append([]page.Field{{Name: "words", Label: "Words", Value: f.Words, Max: maxWords}, {Name: "actor", Label: "Person", Value: f.Actor, Max: 254}, {Name: "action", Label: "Action", Value: f.Action, Max: 60}, account}, v.DayFields()...),
 		Empty:   page.Empty{Title: "No entries", Text: "Changes, exports and views as an account appear here."}}
-	if l.Active {
+	if l.Active > 0 {
 		l.Empty = page.Empty{Title: "No results", Text: "No entry matches these filters.", Href: "/ops/audit", Do: "Clear filters"}
 	}
 	list = console.Keyed(v, &l, "before", list, func(e audit.Entry) string { return e.ID })

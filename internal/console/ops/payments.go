@@ -100,7 +100,7 @@ func (ps *Pages) allPayments(v *console.Visit) (console.Answer, error) {
 		l.Files = records.WithBooks(console.FileLinks("/ops/payments", v.FilterQuery(opsFilters...)))
 	}
 	records.PageByKey(v, &l, found)
-	if narrow.Before == "" && !l.Active {
+	if narrow.Before == "" && l.Active == 0 {
 		newest := "0"
 		if len(found.Payments) > 0 {
 			newest = found.Payments[0].ID
@@ -108,7 +108,7 @@ func (ps *Pages) allPayments(v *console.Visit) (console.Answer, error) {
 		l.Newer = "/ops/payments?newer=" + newest
 	}
 	l.Empty = records.NoPayments(v, "Accepted payments of all accounts appear here.")
-	if l.Active || narrow.Before != "" {
+	if l.Active > 0 || narrow.Before != "" {
 		l.Empty = page.Empty{Title: "No results", Text: "No payment matches these filters.", Href: "/ops/payments", Do: "Clear filters"}
 	}
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil

@@ -40,7 +40,7 @@ func (ps *Pages) AllCampaigns(v *console.Visit) (console.Answer, error) {
 	}
 	l := page.List{Title: "Messages", Lead: "Campaigns and one-time passwords of all accounts, newest first.", Filters: []page.Field{tenants}, Active: v.Narrowed("tenant"), Clear: "/ops/messages",
 		Empty: page.Empty{Title: "No messages yet", Text: "Accepted campaigns and one-time passwords of all accounts appear here."}}
-	if l.Active || v.Narrowed("before") {
+	if l.Active > 0 || v.Param("before") != "" {
 		l.Empty = page.Empty{Title: "No results", Text: "No message matches these filters.", Href: "/ops/messages", Do: "Clear filters"}
 	}
 	return ps.campaigns(v, l, of)

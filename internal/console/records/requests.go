@@ -56,7 +56,7 @@ func (ps *Pages) Refused(v *console.Visit) (console.Answer, error) {
 	if v.Can(roles.ExportPayments) {
 		l.Files = console.FileLinks(requestsBase(v), v.FilterQuery("tenant", "status", "endpoint", "request"))
 	}
-	if l.Active {
+	if l.Active > 0 {
 		l.Empty = page.Empty{Title: "No results", Text: "No request matches these filters.", Href: l.Clear, Do: "Clear filters"}
 	}
 	if f.Before != "" {

@@ -89,8 +89,8 @@ func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	base := v.R.URL.Path
-	shown := statementView{Statement: s, Summary: sum, movements: movements(v, s, entries), filters: statementFilters(v, s), clear: base,
-		active: v.Narrowed("balance", "from", "to")}
+	shown := statementView{Statement: s, Summary: sum, movements: movements(v, s, entries),
+		narrowing: page.Narrowing{Fields: statementFilters(v, s), Submit: "Show statement", Active: v.Narrowed("balance", "from", "to"), Clear: base}}
 	if sum.Problem == "" && s.Total() <= StatementMost && v.Can(roles.ExportPayments) {
 		shown.files = console.FileLinks(base, v.FilterQuery("balance", "from", "to"))
 	}
@@ -110,11 +110,10 @@ func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
 type statementView struct {
 	statement.Statement
 	statement.Summary
-	movements                page.Grid
-	filters                  []page.Field
-	active                   bool
-	clear, prev, next, shown string
-	files                    page.Files
+	movements         page.Grid
+	narrowing         page.Narrowing
+	prev, next, shown string
+	files             page.Files
 }
 
 // period returns the days of the statement, both included.

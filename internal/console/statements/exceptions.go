@@ -201,7 +201,7 @@ func (ps *Pages) exceptions(v *console.Visit) (console.Answer, error) {
 			page.Link{Href: exceptionsPage + "/release", Text: "Move out of suspense"}, page.Link{Href: exceptionsPage + "/adopt", Text: "Put into a wallet"},
 			page.Link{Href: exceptionsPage + "/match-all", Text: "Match with payments"}, page.Link{Href: exceptionsPage + "/end-all", Text: "Set outcomes"}, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
 		Empty: page.Empty{Title: "No exceptions", Text: "Every line of the statements agrees with our payments."}}
-	if l.Active {
+	if l.Active > 0 {
 		l.Empty = page.Empty{Title: "No results", Text: "No exception matches these filters.", Href: exceptionsPage, Do: "Clear filters"}
 	}
 	list = console.Keyed(v, &l, "before", list, func(e reconcile.Exception) string { return e.ID })

@@ -85,10 +85,10 @@ func (ps *Pages) tenantPayments(n int) func(*console.Visit) (console.Answer, err
 			}
 		}
 		pageByNumber(v, &l, found)
-		if found.Page == 1 && !l.Active {
+		if found.Page == 1 && l.Active == 0 {
 			l.Newer = base + kind.path + "?newer=" + strconv.FormatInt(found.Total, 10)
 		}
-		l.Empty = emptyList(v, found, l.Active, base+kind.path, kind.first, kind.guide)
+		l.Empty = emptyList(v, found, l.Active > 0, base+kind.path, kind.first, kind.guide)
 		return console.Answer{Title: kind.title, Body: page.Listing(l)}, nil
 	}
 }
