@@ -65,6 +65,18 @@ func TestPawaPay_answersAsDocumented(t *testing.T) {
 	ask("balances", "GET", "wallet-balances", "")
 }
 
+// The status repeats the client's reference, which the answers of documented samples may have.
+func TestPawaPay_repeatsClientReference(t *testing.T) {
+	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
+	exchange(t, s, "POST", "pawapay/v2/payouts", order("payoutId", id, "recipient", "233593456789", `,"clientReferenceId":"INV-1"`))
+	_, a := exchange(t, s, "GET", "pawapay/v2/payouts/"+id, "")
+	data, _ := a["data"].(map[string]any)
+	to, _ := data["recipient"].(map[string]any)
+	if wallet, _ := to["accountDetails"].(map[string]any); data["clientReferenceId"] != "INV-1" || wallet["provider"] != "MTN_MOMO_GHA" {
+		t.Errorf("%v", a)
+	}
+}
+
 // A request that pawaPay's form does not take moves nothing.
 func TestPawaPay_refusesWhatIsWrong(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))

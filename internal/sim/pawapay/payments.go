@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -31,6 +32,7 @@ type body struct {
 	Amount    string `json:"amount"`
 	Currency  string `json:"currency"`
 	Message   string `json:"customerMessage"`
+	Client    string `json:"clientReferenceId"`
 }
 
 // amountForm is the form of an amount that pawaPay accepts: without a leading zero, and with at most two decimals, as the
@@ -72,7 +74,7 @@ func (p *pawapay) refund(c *call) {
 		b.Amount = amountText(of.Amount)
 	}
 	to := &party{Type: "MMO"}
-	to.Details.Phone, to.Details.Provider = of.Party, of.Wire
+	to.Details.Phone, to.Details.Provider = of.Party, wired(of).provider
 	b.Currency = currency
 	p.place(c, refunds, b.RefundID, b, to, sim.Order{Kind: sim.Payout, Refunds: of.Reference}, nil)
 }
@@ -93,7 +95,7 @@ func (p *pawapay) place(c *call, resource, id string, b body, to *party, o sim.O
 	}
 	settings := p.setting()
 	o.Provider, o.Resource, o.Reference, o.Amount, o.Party, o.CallbackURL = Name, resource, id, amount, number.International(), settings.CallbackURL
-	o.Text, o.Wire = b.Message, to.Details.Provider
+	o.Text, o.Wire = b.Message, to.Details.Provider+"\n"+b.Client
 	if plan, documented := numbers[number.International()[3:]]; documented {
 		o.Fixed = &plan
 	}
@@ -148,9 +150,18 @@ func (p *pawapay) status(resource string) func(*call) {
 	}
 }
 
+// wire is what a payment's answers repeat of its request: the network and the client's reference, divided by a line break.
+type wire struct{ provider, client string }
+
+func wired(e sim.Entry) (w wire) {
+	w.provider, w.client, _ = strings.Cut(e.Wire, "\n")
+	return w
+}
+
 // object returns a payment as in status responses and callbacks.
 func object(e sim.Entry) map[string]any {
-	wallet := map[string]any{"type": "MMO", "accountDetails": map[string]any{"phoneNumber": e.Party, "provider": e.Wire}}
+	w := wired(e)
+	wallet := map[string]any{"type": "MMO", "accountDetails": map[string]any{"phoneNumber": e.Party, "provider": w.provider}}
 	o := map[string]any{idName(e.Resource): e.Reference, "status": statusOf(e), "amount": amountText(e.Amount), "currency": currency, "country": country,
 		"created": stamp(e.At), "providerTransactionId": fmt.Sprint(7_100_000_000 + e.Number)}
 	if e.Resource == deposits {
@@ -160,6 +171,9 @@ func object(e sim.Entry) map[string]any {
 	}
 	if e.Text != "" {
 		o["customerMessage"] = e.Text
+	}
+	if w.client != "" {
+		o["clientReferenceId"] = w.client
 	}
 	if e.Status == sim.Failed {
 		o["failureReason"] = map[string]any{"failureCode": failureCode(e), "failureMessage": "The payment failed"}

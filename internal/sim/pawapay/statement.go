@@ -22,7 +22,7 @@ func statement(lines []sim.Line) [][]string {
 			kind = "Payout"
 		}
 		row := func(amount, kind string) []string {
-			return []string{l.At.UTC().Format(time.DateTime), l.Entry.Party, l.Entry.Reference, amount, currency, country, l.Entry.Wire, kind}
+			return []string{l.At.UTC().Format(time.DateTime), l.Entry.Party, l.Entry.Reference, amount, currency, country, wired(l.Entry).provider, kind}
 		}
 		if rows = append(rows, row(amountText(l.Amount), kind)); l.Fee != 0 {
 			rows = append(rows, row(amountText(-l.Fee), "Fee"))
