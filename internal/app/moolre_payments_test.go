@@ -79,6 +79,8 @@ wallet 109.9`
 		s.say(t, "prompt stays open, and is approved late", vouchers, collect("0240000003", "MTN", "200")+taken, "advance 3h\nno webhook\nwallet 100", `sim POST /transactions/$id {"action": "succeed"}`, "advance 10m", collected)
 		s.say(t, "payer confirms by code", vouchers, `sim POST /moolre {"confirm": true}`, collect("0240000000", "MTN", "200")+taken, "advance 5s\nno webhook",
 			voucher("111111", "422", `{"errors": {"code": ["*"]}, "...": 0}`), "advance 5s", voucher("123456", "200", `{"...": 0}`), "advance 10s", collected, voucher("123456", "422", `{"...": 0}`), `sim POST /moolre {"confirm": false}`)
+		s.say(t, "no code was asked for", vouchers, collect("0240000003", "MTN", "200")+taken, "advance 3s", voucher("123456", "422", `{"errors": {"transaction_id": ["*"]}, "...": 0}`),
+			`sim POST /transactions/$id {"action": "succeed"}`, "advance 10m", collected)
 		s.say(t, "refund is a payout", vouchers, collect("0240000000", "MTN", "200")+taken, "advance 5s", collected, `POST /payment-api/refund
 {"transaction_id": "$ref", "amount": 4, "client_reference": "$ref-1"}
 => 200
