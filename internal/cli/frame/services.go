@@ -57,7 +57,7 @@ func (o *Opened) Inbox() *inbox.Store {
 
 // Webhooks returns the webhooks for commands, which send nothing. A running server sends the webhooks within seconds.
 func (o *Opened) Webhooks(secret config.Secret) *webhook.Webhooks {
-	return webhook.New(o.DB, o.Jobs(), o.Clock, slog.New(slog.DiscardHandler), webhook.Options{Secret: secret})
+	return webhook.New(o.DB, o.Jobs(), o.Clock, slog.New(slog.DiscardHandler), webhook.Options{Secret: secret, Development: !o.Production()})
 }
 
 // Routes returns the table of routes for commands, which send nothing to providers.
