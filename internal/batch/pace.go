@@ -7,12 +7,15 @@ import (
 )
 
 // Payments of others wait while a set is accepted: SQLite has one writer, and a wallet one group commit. So a set takes about
-// setTime, whatever the machine, and a pause as long as the set follows it.
+// setTime, whatever the machine, and a pause of pauseTimes of the set's time follows it. The payouts of the set are also submitted
+// and settled in this pause.
 const (
 	setTime   = 5 * time.Millisecond
 	setRows   = 100 // most rows of a set
 	leastRows = 5
-	mostPause = 250 * time.Millisecond
+
+	pauseTimes = 2
+	mostPause  = 500 * time.Millisecond
 )
 
 // pace chooses the size of the next set of rows from the duration of the last set. All batches of a node share it. It
@@ -37,7 +40,7 @@ func (p *pace) took(rows int, took time.Duration) (pause time.Duration) {
 		return 0
 	}
 	p.next.Store(int64(min(2*rows, max(leastRows, rows*int(p.time)/max(1, int(took))))))
-	return min(took, mostPause)
+	return min(pauseTimes*took, mostPause)
 }
 
 // rest waits, by real time as the sets are measured, until others had their turn.

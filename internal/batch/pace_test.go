@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A set takes about the wanted time: a slow one makes the next smaller, a quick one at most twice as large, and the pause is as long as
-// the set.
+// A set takes about the wanted time: a slow one makes the next smaller, a quick one at most twice as large, and the pause is twice as
+// long as the set.
 func TestPace_followsTheTimeOfASet(t *testing.T) {
 	p := pace{time: 10 * time.Millisecond, most: 100}
 	for i, step := range []struct {
@@ -14,9 +14,9 @@ func TestPace_followsTheTimeOfASet(t *testing.T) {
 		next  int
 		pause time.Duration
 	}{
-		{time.Millisecond, 10, time.Millisecond},
-		{5 * time.Millisecond, 20, 5 * time.Millisecond},
-		{100 * time.Millisecond, leastRows, 100 * time.Millisecond},
+		{time.Millisecond, 10, 2 * time.Millisecond},
+		{5 * time.Millisecond, 20, 10 * time.Millisecond},
+		{100 * time.Millisecond, leastRows, 200 * time.Millisecond},
 		{time.Minute, leastRows, mostPause},
 		{0, 10, 0},
 		{0, 20, 0},
