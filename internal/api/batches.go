@@ -31,10 +31,11 @@ func makeBatch(c *call) error {
 		return err
 	}
 	up := batch.Upload{Tenant: c.caller.Tenant, Requester: c.caller.KeyID, Key: c.caller.KeyID, Name: f.short("name", true, batchNameMax), Again: f.short("again", false, batchReasonMax)}
-	rows := f.payees(batch.MaxRows)
+	rows, bad := f.payees(batch.MaxRows)
 	up.Once = c.asker(f)
-	if err := f.err(); err != nil {
-		return err
+	if f.err() != nil {
+		bad.add(c.api.Batches.Faults(c.ctx, up, rows))
+		return f.err()
 	}
 	b, replayed, err := c.api.Batches.Make(c.ctx, up, rows)
 	return c.answerBatch("Batch created successfully", b, replayed, blame(err, "rows", "duplicate_batch"))
@@ -42,14 +43,14 @@ func makeBatch(c *call) error {
 
 // payees reads the rows of a batch. An error in a row names a field such as rows.2.amount. Rows are counted from
 // 1.
-func (f *form) payees(most int) []batch.Given {
+func (f *form) payees(most int) ([]batch.Given, *rowFaults) {
 	rows := f.objects("rows", most)
+	bad := &rowFaults{form: f, rows: map[int]bool{}}
 	if len(rows) > most {
 		f.bad("rows", "must be at most "+strconv.Itoa(most))
-		return nil
+		return nil, bad
 	}
 	list := make([]batch.Given, len(rows))
-	bad := rowFaults{form: f}
 	for i, r := range rows {
 		bad.row = i + 1
 		list[i] = batch.Given{Number: bad.text(r, "account_number"), Network: bad.place(r), Amount: bad.cedis(r), Name: bad.text(r, "account_name"),
@@ -58,17 +59,41 @@ func (f *form) payees(most int) []batch.Given {
 	if bad.count > shownFaults {
 		f.bad("rows", "have "+strconv.Itoa(bad.count)+" faults, of which "+strconv.Itoa(shownFaults)+" are shown")
 	}
-	return list
+	return list, bad
 }
 
 // rowFaults records the errors in the rows of a list.
 type rowFaults struct {
 	form  *form
 	row   int
+	rows  map[int]bool // with errors
 	count int
 }
 
+// add records the errors that the domain found in the other rows, so that the client sees all of them at once.
+func (b *rowFaults) add(err error) {
+	e := problem.From(err)
+	if e == nil || e.Kind != problem.Invalid {
+		return // the errors of the form are answered
+	}
+	for _, field := range e.FieldNames() {
+		parts := strings.SplitN(field, ".", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		if row, err := strconv.Atoi(parts[1]); err != nil || b.rows[row] {
+			continue
+		}
+		for _, text := range e.Fields[field] {
+			if b.count++; b.count <= shownFaults {
+				b.form.bad(field, text)
+			}
+		}
+	}
+}
+
 func (b *rowFaults) bad(member, text string) {
+	b.rows[b.row] = true
 	if b.count++; b.count <= shownFaults {
 		b.form.bad("rows."+strconv.Itoa(b.row)+"."+member, text)
 	}

@@ -36,6 +36,17 @@ func (s *Batches) Make(ctx context.Context, u Upload, given []Given) (b Batch, r
 	return s.draft(ctx, u, &madeRows{rows}, func() []string { return nil })
 }
 
+// Faults returns the errors with which Make would refuse rows, or nil. It counts as an upload.
+func (s *Batches) Faults(ctx context.Context, u Upload, given []Given) error {
+	leave, err := s.uploads.enter(u.Tenant)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	_, err = s.checked(ctx, u, given)
+	return err
+}
+
 // checked reads and checks the rows of a program.
 func (s *Batches) checked(ctx context.Context, u Upload, given []Given) ([]Row, error) {
 	t, err := s.check(ctx, &u)
