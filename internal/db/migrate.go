@@ -213,7 +213,7 @@ func (d *DB) apply(ctx context.Context, m Migration) error {
 		err := applied(t, now)
 		return !now[0].Pending(), err
 	}
-	return d.WriteRecognising(ctx, landed, func(t *Tx) error {
+	return d.WriteRecognising(migrating(ctx), landed, func(t *Tx) error {
 		if d.engine == Postgres {
 			if _, err := t.Exec(sqlMigrationLock); err != nil {
 				return err

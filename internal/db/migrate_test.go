@@ -104,6 +104,25 @@ func TestMigrate_failureIsRolledBack(t *testing.T) {
 	})
 }
 
+// A migration may take longer than any other transaction: an index on a large table does. A statement of other work ends after five
+// seconds.
+func TestMigrate_takesItsTime(t *testing.T) {
+	t.Parallel()
+	d, err := Open(t.Context(), Options{URL: emptyURL(t), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	slow := files(map[string]string{"0001_one.sql": firstTable + "-- postgres: SELECT pg_sleep(5.2);\n"})
+	if err := d.migrate(t.Context(), slow); err != nil {
+		t.Fatal(err)
+	}
+	status, err := d.migrationStatus(t.Context(), slow)
+	if err != nil || len(pending(status)) != 0 {
+		t.Errorf("after: %+v, %v", status, err)
+	}
+}
+
 // Several nodes may migrate the same database at once.
 func TestMigrate_severalNodesAtOnce(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {

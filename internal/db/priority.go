@@ -22,6 +22,11 @@ func Bulk(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, purposeKey{}, engine.Purpose{Priority: engine.PriorityBulk, Tenant: tenant})
 }
 
+// migrating marks a migration. A new index on a large table takes minutes, in which other work would have given up.
+func migrating(ctx context.Context) context.Context {
+	return context.WithValue(ctx, purposeKey{}, engine.Purpose{Priority: engine.PriorityBulk, Long: true})
+}
+
 // purposeOf returns the purpose with which ctx was marked. ReadWhole is always bulk work.
 func purposeOf(ctx context.Context, m engine.Mode) engine.Purpose {
 	p, _ := ctx.Value(purposeKey{}).(engine.Purpose)

@@ -19,6 +19,7 @@ const BulkTurn = 8
 type Purpose struct {
 	Priority Priority
 	Tenant   string // tenant of bulk work; empty: the installation
+	Long     bool   // a migration, which may read and write whole tables
 }
 
 // Limits are the maximum times of a transaction. Correctness does not depend on them. A transaction that is
@@ -32,6 +33,8 @@ type Limits struct {
 // Limits returns the maximum times of a transaction with this purpose.
 func (p Purpose) Limits() Limits {
 	switch {
+	case p.Long:
+		return Limits{Acquire: time.Minute, Exchange: time.Hour, Whole: 2 * time.Hour}
 	case p.Priority == PrioritySystem:
 		return Limits{Acquire: 2 * time.Second, Exchange: 3 * time.Second, Whole: 5 * time.Second}
 	case p.Priority == PriorityBulk && p.Tenant == "":

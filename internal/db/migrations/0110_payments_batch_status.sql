@@ -5,6 +5,6 @@
 --
 -- Expand first: a node of the version before leaves the column empty or at 'pending'. So only a final status counts by the index, and the
 -- other rows are read.
-ALTER TABLE payments ADD COLUMN batch_status TEXT NOT NULL DEFAULT '' CHECK (batch_status = '' OR batch <> '');
+ALTER TABLE payments ADD COLUMN batch_status TEXT NOT NULL DEFAULT '';
 DROP INDEX payments_batch;
 CREATE INDEX payments_batch ON payments (batch, batch_status) WHERE batch <> '';
