@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
@@ -133,6 +134,17 @@ SELECT 'many', kind, 'f' || CAST(100000 + many.n AS TEXT), many.n, mode, channel
 		s.Before = found.More
 		if found, err = n.Search(t.Context(), s); err != nil || !slices.Equal(ids(found.Payments), []string{pay.ID}) || found.More != "" {
 			t.Errorf("further: %+v, %v", found, err)
+		}
+		// A person waits for a part of the scan, and goes on from where it ended.
+		reader, parts := book.NewReader(d, nil, clock.Real()), 0
+		for s.Before = ""; ; s.Before = found.More {
+			found, err = reader.Search(t.Context(), s)
+			if parts++; err != nil || parts > 20 || len(found.Payments) > 0 || found.More == "" {
+				break
+			}
+		}
+		if err != nil || !slices.Equal(ids(found.Payments), []string{pay.ID}) || parts < 3 {
+			t.Errorf("in %d parts: %+v, %v", parts, found, err)
 		}
 	})
 }

@@ -11,9 +11,9 @@ import (
 
 const (
 	// narrowedSpan is the number of payments that one statement scans.
-	narrowedSpan = 5_000
+	narrowedSpan = 1_000
 	// narrowedMost limits the payments that Narrowed scans.
-	narrowedMost = 10 * narrowedSpan
+	narrowedMost = 50 * narrowedSpan
 )
 
 const narrowedBetween = `SELECT ` + paymentColumns + ` FROM payments
@@ -21,7 +21,7 @@ WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 AND amount >= $5 AND (
 AND ($8 = 0 OR status = 'pending') ORDER BY seq DESC`
 
 // Narrowed lists the payments of a history that match its narrowing, newest first and at most f.Size. One call scans
-// up to 50,000 payments, or for 50 ms and at least 5,000. before is the field More of the previous page.
+// up to 50,000 payments, or for 50 ms and at least 1,000. before is the field More of the previous page.
 func (rd *Reader) Narrowed(ctx context.Context, tenant string, f Filter, before string) (Found, error) {
 	if err := f.check(); err != nil {
 		return Found{}, err
