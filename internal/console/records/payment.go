@@ -388,9 +388,13 @@ func (s story) steps(v *console.Visit) []page.Step {
 	return steps
 }
 
-// runs divides exchanges into steps: status queries in a row that got the same response are one.
+// runs divides exchanges into steps: status queries in a row that got the same response are one. Sign-ins that succeeded are left out,
+// because they are not about the payment.
 func runs(list []provider.Exchange) (all [][]provider.Exchange) {
 	for _, x := range list {
+		if x.Operation == "token" && x.Err == "" && x.Status < 400 {
+			continue
+		}
 		if last := len(all) - 1; last >= 0 && repeats(all[last][0], x) {
 			all[last] = append(all[last], x)
 		} else {
@@ -415,13 +419,14 @@ func exchangeStep(run []provider.Exchange, whole bool, masks *strings.Replacer) 
 		step.What += fmt.Sprintf(", %d times", len(run))
 		after = fmt.Sprintf(" each time since %s", page.When(run[0].At))
 	}
-	switch {
+	step.Text = fmt.Sprintf("responded %d%s", x.Status, after)
+	switch word := stateIn(x.Answer); {
 	case x.Err != "" && x.Status == 0:
 		step.Tone, step.Text = page.Unknown, "no response"+after
 	case x.Status >= 400 && !isStatusQuery(x):
-		step.Tone, step.Text = page.Bad, fmt.Sprintf("responded %d%s", x.Status, after)
-	default:
-		step.Text = fmt.Sprintf("responded %d%s", x.Status, after)
+		step.Tone = page.Bad
+	case word != "":
+		step.Text = fmt.Sprintf("responded %q (%d)%s", masks.Replace(word), x.Status, after)
 	}
 	if whole {
 		step.Fold = "Request and response (redacted)"
@@ -430,6 +435,24 @@ func exchangeStep(run []provider.Exchange, whole bool, masks *strings.Replacer) 
 		step.More = page.Join(page.Pre("Request", masks.Replace(request)), page.Pre("Response", masks.Replace(response)))
 	}
 	return step
+}
+
+// longestState is the maximum length of a state, in bytes.
+const longestState = 40
+
+// stateIn returns the state of a payment as a provider's response writes it. It is empty if the response has none.
+func stateIn(answer string) string {
+	var found struct {
+		Status any
+		Data   struct{ Status any }
+	}
+	_ = json.Unmarshal([]byte(answer), &found) // a part of another type stays empty
+	for _, s := range []any{found.Data.Status, found.Status} {
+		if text, is := s.(string); is && text != "" && len(text) <= longestState {
+			return text
+		}
+	}
+	return ""
 }
 
 // steps returns the attempts to deliver a webhook.
