@@ -29,6 +29,7 @@ type overviewOf struct {
 	checks        []Check
 	forYou, byYou page.Grid // change requests that the visitor may approve, and the visitor's own that await approval
 	reviews       int       // sender IDs that await a review
+	exceptions    int       // open exceptions of statements, up to mostCounted
 	failedJobs    int
 	queue         time.Duration // by which the most overdue job on this node is late
 	backup        string        // when the last backup was made
@@ -278,6 +279,11 @@ func (ps *Pages) overviewWork(v *console.Visit, o *overviewOf) (err error) {
 			return err
 		}
 		o.reviews = len(senders)
+	}
+	if v.Can(roles.ReadStatements) {
+		if o.exceptions, err = ps.Reconcile.Open(v.Ctx, mostCounted); err != nil {
+			return err
+		}
 	}
 	if !v.Can(roles.ReadChecks) {
 		return nil
