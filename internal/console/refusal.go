@@ -84,7 +84,24 @@ func (v *Visit) refuse(err error) {
 		v.W.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds()+1)))
 	}
 	title, more := v.explain(status, e)
-	v.send(status, page.Layout(v.shell(title), page.Message(title, Sentence(e.Message), more)))
+	text := e.Message
+	if v.R.Method == http.MethodGet {
+		text = labelled(e)
+	}
+	v.send(status, page.Layout(v.shell(title), page.Message(title, Sentence(text), more)))
+}
+
+// filterLabels are the labels of filters whose parameters have other names.
+var filterLabels = map[string]string{"least": "Amount from", "most": "Amount to"}
+
+// labelled returns the message of an error about a filter, with the filter's label.
+func labelled(e *problem.Error) string {
+	for name, label := range filterLabels {
+		if texts := e.Fields[name]; len(texts) > 0 && len(e.Fields) == 1 {
+			return label + " " + strings.Join(texts, ", ")
+		}
+	}
+	return e.Message
 }
 
 // left reports whether an error is the disconnection of the browser.

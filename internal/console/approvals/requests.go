@@ -75,6 +75,9 @@ func (ps *Pages) requestList(v *console.Visit) (console.Answer, error) {
 			{Value: string(changes.Done), Text: "Applied"}, {Value: string(changes.Rejected), Text: "Rejected"}, {Value: string(changes.Withdrawn), Text: "Withdrawn"},
 			{Value: string(changes.Expired), Text: "Expired"}, {Value: string(changes.Failed), Text: "Failed"}}}},
 		Empty: page.Empty{Title: "No requests", Text: "Changes that people request appear here."}}
+	if l.Active > 0 {
+		l.Empty = page.Empty{Title: "No results", Text: "No request has this status.", Href: l.Clear, Do: "Clear filters"}
+	}
 	l.Grid = Grid(v, console.Keyed(v, &l, "before", list, func(a changes.Request) string { return a.ID }))
 	if v.R.URL.RawQuery != "" { // a part of the list, without what it begins with
 		return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
