@@ -224,9 +224,9 @@ func journalColumns(codes closing.Codes) []console.Column[ledger.Transfer] {
 	type transfer = ledger.Transfer
 	return []console.Column[transfer]{
 		console.Time("Date", "", func(t transfer) time.Time { return t.At }),
-		console.Text("Kind", "", func(t transfer) string { return words.Capital(strings.ReplaceAll(t.Kind, "_", " ")) }),
-		console.Text("Debit", "", func(t transfer) string { return accountWord(t.From) }),
-		console.Text("Credit", "", func(t transfer) string { return accountWord(t.To) }),
+		console.Text("Kind", "", func(t transfer) string { return words.Capital(strings.ReplaceAll(t.Kind, "_", " ")) }).Laid(console.Under),
+		console.Text("Debit", "", func(t transfer) string { return accountWord(t.From) }).Laid(console.Minor),
+		console.Text("Credit", "", func(t transfer) string { return accountWord(t.To) }).Laid(console.Minor),
 		console.Text("Codes", "", func(t transfer) string { return codes.Of(t.From) + " → " + codes.Of(t.To) }).Laid(console.Under),
 		console.ID("Reference", "", func(t transfer) string { return t.Subject }).Laid(console.Minor),
 		console.Money("Amount", "", func(t transfer) money.Pesewas { return money.Pesewas(t.Amount) }),
