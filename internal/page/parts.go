@@ -63,6 +63,7 @@ type List struct {
 	Further string // link that searches beyond the scanned rows
 	Files   Files  // the list as files
 	Actions []Link // the user's actions
+	Menu    string // title of the menu that holds the actions; empty: each is a button
 	Empty   Empty
 }
 

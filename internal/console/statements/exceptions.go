@@ -197,7 +197,7 @@ func (ps *Pages) exceptions(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	l := page.List{Title: "Exceptions", Lead: "Differences between the statements of providers and banks and our payments.", Filters: fields, Active: v.Narrowed(exceptionFilters...), Clear: exceptionsPage,
-		Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: exceptionsPage + "/fee", Text: "Book fees"}, page.Link{Href: exceptionsPage + "/suspend", Text: "Put into suspense"},
+		Menu: "Resolve many exceptions", Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: exceptionsPage + "/fee", Text: "Book fees"}, page.Link{Href: exceptionsPage + "/suspend", Text: "Put into suspense"},
 			page.Link{Href: exceptionsPage + "/release", Text: "Move out of suspense"}, page.Link{Href: exceptionsPage + "/adopt", Text: "Put into a wallet"},
 			page.Link{Href: exceptionsPage + "/match-all", Text: "Match with payments"}, page.Link{Href: exceptionsPage + "/end-all", Text: "Set outcomes"}, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
 		Empty: page.Empty{Title: "No exceptions", Text: "Every line of the statements agrees with our payments."}}
