@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -78,6 +79,14 @@ type Narrowing struct {
 	Submit string
 	Active int    // number of fields that narrow the page
 	Clear  string // address of the page without them
+}
+
+// title is the text of the folded form.
+func (n Narrowing) title() string {
+	if n.Active > 0 {
+		return fmt.Sprintf("Filters (%d applied)", n.Active)
+	}
+	return "Filters"
 }
 
 // folds reports whether the fields are too many for the first screen of a phone.
