@@ -205,7 +205,7 @@ func shows(t *testing.T, made Made) {
 	tenant := a.Ready().TenantID
 	for path, want := range map[string]string{
 		"/ops": "Adom Stores", "/ops/payments": "Keta Crafts", "/ops/stuck": "GHS 450.00", "/ops/tenants": "Keta Crafts", "/app/" + tenant + "/payouts": "ADM-260911-",
-		"/app/" + tenant + "/collections?status=success&from=2026-09-08&to=2026-09-08": "ADM-260908-", "/app/" + tenant + "/messages": "AdomStores", "/sim": "Handsets",
+		"/app/" + tenant + "/collections?status=success&from=2026-09-08&to=2026-09-08": "ADM-260908-", "/app/" + tenant + "/messages": "AdomStores", "/sim": "Test phones",
 	} {
 		answer, err := browser.Get(base + path)
 		if err != nil {

@@ -81,7 +81,7 @@ func (ps *Pages) simulated(v *console.Visit, refused page.Form) (console.Answer,
 	if err != nil {
 		return console.Answer{}, err
 	}
-	return console.Answer{Title: "Handsets", Body: handsetPage(v, b, ps.collectForm(v, b, refused), money, live), Wrong: len(refused.Fields) > 0}, nil
+	return console.Answer{Title: "Test phones", Body: handsetPage(v, b, ps.collectForm(v, b, refused), money, live), Wrong: len(refused.Fields) > 0}, nil
 }
 
 // board reads the content of the page.
@@ -205,7 +205,7 @@ func (ps *Pages) collectForm(v *console.Visit, b board, refused page.Form) templ
 	if b.tenant.ID == "" {
 		return page.Nothing(page.Empty{Title: "No test account", Text: "You have no role at a test account that can request a payment."})
 	}
-	f := page.Form{ID: "collect", Action: "/sim/collect", Submit: "Ask for the money", Wrong: refused.Wrong}
+	f := page.Form{ID: "collect", Action: "/sim/collect", Submit: "Request payment", Wrong: refused.Wrong}
 	var numbers []page.Option
 	for _, h := range b.handsets {
 		numbers = append(numbers, page.Option{Value: h.number.Local(), Text: h.number.Local() + " " + string(h.network)})

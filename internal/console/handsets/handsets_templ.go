@@ -39,7 +39,7 @@ func handsetPage(v *console.Visit, b board, collectForm, money, live templ.Compo
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = page.Head("Handsets", "Test phones of your customers. Request a payment, approve it on a phone, and watch the webhook and the balance.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head("Test phones", "Phones of your customers. Request a payment, approve it on a phone, and watch the webhook and the balance.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
