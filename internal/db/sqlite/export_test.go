@@ -35,3 +35,6 @@ func (d *DB) Wait() (turn chan *connection) {
 
 // Decline passes an unused connection to the next one in the line.
 func (d *DB) Decline(c *connection) { d.decline(c) }
+
+// Open returns how many connections are open.
+func (d *DB) Open() int { return d.pool.Stats().OpenConnections }

@@ -49,17 +49,19 @@ var pragmas = []string{
 // statementsKept is the number of prepared statements that a connection keeps.
 const statementsKept = 400
 
-// DB has one connection that writes and several that read. A session takes a reading connection from the channel and
-// returns it there.
+// DB has one connection that writes and several that read. A session takes a reading connection from a channel and
+// returns it there. On a new connection SQLite parses the whole schema, so a session opens one only if no open one is
+// idle.
 type DB struct {
-	texts   engine.Texts
-	pool    *sql.DB
-	writer  writer
-	readers chan *connection
-	done    chan struct{}
-	conns   int
-	close1  sync.Once
-	log     writeAheadLog
+	texts    engine.Texts
+	pool     *sql.DB
+	writer   writer
+	readers  chan *connection // idle reading connections
+	unopened chan *connection // a nil for each reading connection that was not needed so far
+	done     chan struct{}
+	conns    int
+	close1   sync.Once
+	log      writeAheadLog
 }
 
 // writeAheadLog limits the size of SQLite's write-ahead log. SQLite copies the log into the file by itself, but
@@ -98,7 +100,7 @@ func Open(ctx context.Context, path string, readers int) (*DB, error) {
 	}
 	d := &DB{
 		pool: pool, conns: readers,
-		readers: make(chan *connection, readers), done: make(chan struct{}),
+		readers: make(chan *connection, readers), unopened: make(chan *connection, readers), done: make(chan struct{}),
 		log: writeAheadLog{path: path + "-wal", limit: logLimit, next: logLimit, pause: pauseReads},
 	}
 	pool.SetMaxOpenConns(readers + 1)
@@ -109,7 +111,7 @@ func Open(ctx context.Context, path string, readers int) (*DB, error) {
 	}
 	d.writer.idle, d.writer.groupTime = writer, groupTime
 	for range readers {
-		d.readers <- nil // opened when it is first used
+		d.give(nil)
 	}
 	return d, nil
 }
@@ -143,7 +145,11 @@ func (d *DB) Close() (err error) {
 	d.close1.Do(func() {
 		close(d.done)
 		for range d.conns {
-			(<-d.readers).close()
+			select {
+			case c := <-d.readers:
+				c.close()
+			case <-d.unopened:
+			}
 		}
 		d.last().close()
 		err = d.pool.Close()
@@ -191,21 +197,45 @@ func (d *DB) Session(ctx context.Context, m engine.Mode, p engine.Purpose) (engi
 	if m.Writes() {
 		return d.writing(ctx, m, p)
 	}
+	c, err := d.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		if c, err = d.connect(ctx, true); err != nil {
+			d.give(nil)
+			return nil, err
+		}
+	}
+	return &session{db: d, conn: c, mode: m}, nil
+}
+
+// take waits for a reading connection. It returns nil for one that the caller has to open.
+func (d *DB) take(ctx context.Context) (*connection, error) {
 	select {
 	case c := <-d.readers:
-		if c == nil {
-			var err error
-			if c, err = d.connect(ctx, true); err != nil {
-				d.readers <- nil
-				return nil, err
-			}
-		}
-		return &session{db: d, conn: c, mode: m}, nil
+		return c, nil
+	default:
+	}
+	select {
+	case c := <-d.readers:
+		return c, nil
+	case <-d.unopened:
+		return nil, nil
 	case <-d.done:
 		return nil, engine.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// give returns what take has taken.
+func (d *DB) give(c *connection) {
+	if c == nil {
+		d.unopened <- nil
+		return
+	}
+	d.readers <- c
 }
 
 type session struct {
@@ -328,7 +358,7 @@ func (s *session) End(broken bool) error {
 	if s.begun {
 		s.rollback()
 	}
-	s.db.readers <- s.conn
+	s.db.give(s.conn)
 	return nil
 }
 
@@ -352,7 +382,7 @@ func (d *DB) boundLog(writer *connection) {
 	taken := make([]*connection, 0, d.conns)
 	defer func() {
 		for _, c := range taken {
-			d.readers <- c
+			d.give(c)
 		}
 	}()
 	timer := time.NewTimer(w.pause)
@@ -360,6 +390,8 @@ func (d *DB) boundLog(writer *connection) {
 	for range d.conns {
 		select {
 		case c := <-d.readers:
+			taken = append(taken, c)
+		case c := <-d.unopened:
 			taken = append(taken, c)
 		case <-d.done:
 			return

@@ -156,3 +156,32 @@ func TestPragmas_onEveryConnection(t *testing.T) {
 		t.Errorf("others can read the database: %v, %v", info, err)
 	}
 }
+
+// Each new connection parses the schema, so reads that follow one another share one.
+func TestReads_openNoMoreConnectionsThanNeeded(t *testing.T) {
+	d := openLite(t, filepath.Join(t.TempDir(), "makola.db"))
+	var read func(nested int)
+	read = func(nested int) {
+		t.Helper()
+		if err := d.Read(t.Context(), func(tx *db.Tx) error {
+			var n int64
+			if _, err := tx.One(`SELECT count(*) FROM sqlite_master`, nil, &n); err != nil {
+				return err
+			}
+			if nested > 0 {
+				read(nested - 1)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct{ nested, open int }{{0, 2}, {2, 4}, {0, 4}} { // one of them writes
+		for range 9 {
+			read(step.nested)
+		}
+		if got := d.SQLite().Open(); got != step.open {
+			t.Errorf("after reads within %d others %d connections are open, expected %d", step.nested, got, step.open)
+		}
+	}
+}
