@@ -323,7 +323,7 @@ func TestDoctor_egressProxy(t *testing.T) {
 	d.says(t, "provider mtn URL", stateFail, "momo.example:443 cannot be reached, through the egress proxy: tls: failed to verify certificate")
 	d.MTN.URL = "https://other.example"
 	d.providers(t.Context())
-	d.says(t, "provider mtn URL", stateFail, "through the egress proxy: it answered 403: 403 Forbidden")
+	d.says(t, "provider mtn URL", stateFail, "through the egress proxy: the proxy answered 403: 403 Forbidden")
 	d.MTN.URL = ""
 	d.Sim = "http://127.0.0.2:1"
 	d.providers(t.Context())
@@ -334,7 +334,7 @@ func TestDoctor_egressProxy(t *testing.T) {
 	if text := fmt.Sprint(d.found); strings.Contains(text, "hunter2") {
 		t.Error(text)
 	}
-	d.says(t, "egress proxy", stateFail, address+" cannot be reached: no connection to it: dial tcp")
+	d.says(t, "egress proxy", stateFail, address+" cannot be reached: no connection to the proxy: dial tcp")
 	d.Egress.URL = "http://ama:hunter2@" + "proxy.example"
 	d.settings()
 	if text := fmt.Sprint(d.found); strings.Contains(text, "hunter2") {

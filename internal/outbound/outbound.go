@@ -370,5 +370,5 @@ func (k *conn) head(r *http.Request, most int64) (*http.Response, error) {
 			return response, nil
 		}
 	}
-	return nil, errors.New("too many answers 1xx")
+	return nil, errors.New("too many 1xx responses")
 }

@@ -168,7 +168,7 @@ func (p *Proxy) Tunnel(ctx context.Context, address string) (net.Conn, error) {
 func (p *Proxy) Reach(ctx context.Context) (net.Conn, error) {
 	socket, err := p.dialer.DialContext(ctx, "tcp", p.address)
 	if err != nil {
-		return nil, &tunnelError{reason: "no connection to it", cause: err}
+		return nil, &tunnelError{reason: "no connection to the proxy", cause: err}
 	}
 	if p.secure == nil {
 		return socket, nil
@@ -176,7 +176,7 @@ func (p *Proxy) Reach(ctx context.Context) (net.Conn, error) {
 	t := tls.Client(socket, p.secure)
 	if err := t.HandshakeContext(ctx); err != nil {
 		_ = socket.Close()
-		return nil, &tunnelError{reason: "no TLS with it", cause: err}
+		return nil, &tunnelError{reason: "no TLS with the proxy", cause: err}
 	}
 	return t, nil
 }
@@ -194,22 +194,22 @@ func (p *Proxy) connect(ctx context.Context, conn net.Conn, address string) erro
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(longAgo) })
 	defer stop()
 	if _, err := conn.Write(message.Bytes()); err != nil {
-		return &tunnelError{reason: "the connection to it failed", cause: err}
+		return &tunnelError{reason: "the connection to the proxy failed", cause: err}
 	}
 	k := newConn(conn)
 	// The body is not closed, because closing it would read the tunnel to its end.
 	response, err := k.head(request, tunnelHead)
 	switch {
 	case err != nil:
-		return &tunnelError{reason: "no answer of it", cause: err}
+		return &tunnelError{reason: "no answer from the proxy", cause: err}
 	case response.StatusCode < 200 || response.StatusCode > 299:
 		h := response.Header
-		return &tunnelError{reason: "it answered " + strconv.Itoa(response.StatusCode),
+		return &tunnelError{reason: "the proxy answered " + strconv.Itoa(response.StatusCode),
 			cause: errors.New(response.Status), detail: cmp.Or(h.Get("Proxy-Status"), h.Get("X-Squid-Error"))}
 	case k.in.Buffered() > 0: // nothing was sent inside the tunnel yet
-		return &tunnelError{reason: "it sent more than its answer", cause: ErrTooLong}
+		return &tunnelError{reason: "the proxy sent data after its answer", cause: ErrTooLong}
 	case !stop():
-		return &tunnelError{reason: "no answer of it", cause: context.Cause(ctx)}
+		return &tunnelError{reason: "no answer from the proxy", cause: context.Cause(ctx)}
 	}
 	return nil
 }

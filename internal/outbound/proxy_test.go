@@ -218,19 +218,19 @@ func TestProxy_failureSendsNoByte(t *testing.T) {
 		address string
 		reason  string // text in the error; empty: the error does not blame the proxy
 	}{
-		"closed before its answer": {says(""), secure, "no answer of it"},
-		"closed in its answer":     {says("HTTP/1.1 200 Conn"), secure, "no answer of it"},
-		"closed in its headers":    {says("HTTP/1.1 200 OK\r\nVia: x\r\n"), secure, "no answer of it"},
-		"407":                      {says("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n"), secure, "it answered 407"},
-		"403":                      {says("HTTP/1.1 403 ACL\r\nContent-Length: 2\r\n\r\nno"), secure, "it answered 403"},
-		"502":                      {says("HTTP/1.0 502 Bad Gateway\r\n\r\n"), secure, "it answered 502"},
-		"a redirect":               {says("HTTP/1.1 302 Found\r\nLocation: https://example.com/\r\n\r\n"), secure, "it answered 302"},
-		"another protocol":         {says("HTTP/1.1 101 Switching Protocols\r\n\r\n"), secure, "it answered 101"},
-		"not HTTP":                 {says("SSH-2.0-OpenSSH_9.2\r\n\r\n"), secure, "no answer of it"},
-		"too long a head":          {says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*tunnelHead) + "\r\n\r\n"), secure, "no answer of it"},
-		"notices without an end":   {says(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 9)), secure, "no answer of it"},
-		"more than its answer":     {says(established + accepted), secure, "it sent more than its answer"},
-		"more, in plain HTTP":      {says(established + accepted), clear, "it sent more than its answer"},
+		"closed before its answer": {says(""), secure, "no answer from the proxy"},
+		"closed in its answer":     {says("HTTP/1.1 200 Conn"), secure, "no answer from the proxy"},
+		"closed in its headers":    {says("HTTP/1.1 200 OK\r\nVia: x\r\n"), secure, "no answer from the proxy"},
+		"407":                      {says("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n"), secure, "the proxy answered 407"},
+		"403":                      {says("HTTP/1.1 403 ACL\r\nContent-Length: 2\r\n\r\nno"), secure, "the proxy answered 403"},
+		"502":                      {says("HTTP/1.0 502 Bad Gateway\r\n\r\n"), secure, "the proxy answered 502"},
+		"a redirect":               {says("HTTP/1.1 302 Found\r\nLocation: https://example.com/\r\n\r\n"), secure, "the proxy answered 302"},
+		"another protocol":         {says("HTTP/1.1 101 Switching Protocols\r\n\r\n"), secure, "the proxy answered 101"},
+		"not HTTP":                 {says("SSH-2.0-OpenSSH_9.2\r\n\r\n"), secure, "no answer from the proxy"},
+		"too long a head":          {says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*tunnelHead) + "\r\n\r\n"), secure, "no answer from the proxy"},
+		"notices without an end":   {says(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 9)), secure, "no answer from the proxy"},
+		"more than its answer":     {says(established + accepted), secure, "the proxy sent data after its answer"},
+		"more, in plain HTTP":      {says(established + accepted), clear, "the proxy sent data after its answer"},
 		"closed before TLS":        {says(established), secure, ""},
 		"no TLS behind it":         {establish, strings.Replace(clear, "http:", "https:", 1), ""},
 		"an unknown certificate":   {establish, secure, ""},
@@ -274,11 +274,11 @@ func TestProxy_failureSendsNoByte(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	})
-	t.Run("no TLS with it", func(t *testing.T) {
+	t.Run("no TLS with the proxy", func(t *testing.T) {
 		proxy := newConnector(t, nil, establish)
 		p := newProxy(t, strings.Replace(proxy.url(), "http:", "https:", 1), io.Discard)
 		client, _ := newClient(t, func(o *Options) { o.Dial = p.Dial(o.Dial) })
-		if a := client.Do(post(t, t.Context(), example(server)), patience); a.Written || !errors.Is(a.Err, ErrProxy) || !strings.Contains(a.Err.Error(), "no TLS with it") {
+		if a := client.Do(post(t, t.Context(), example(server)), patience); a.Written || !errors.Is(a.Err, ErrProxy) || !strings.Contains(a.Err.Error(), "no TLS with the proxy") {
 			t.Errorf("%+v", a)
 		}
 	})
@@ -335,11 +335,11 @@ func TestProxy_logsWithoutCredentials(t *testing.T) {
 	var lines bytes.Buffer
 	p := newProxy(t, "http://ama:hunter2%21@"+proxy.listener.Addr().String(), &lines)
 	_, err := p.Tunnel(t.Context(), "momo.example:443")
-	if !errors.Is(err, ErrProxy) || err.Error() != "egress proxy opened no tunnel: it answered 407" {
+	if !errors.Is(err, ErrProxy) || err.Error() != "egress proxy opened no tunnel: the proxy answered 407" {
 		t.Errorf("%v", err)
 	}
 	said := lines.String()
-	for _, want := range []string{"level=WARN", "proxy=" + p.Address(), "to=momo.example:443", "it answered 407: 407 bad *** ***", "(ERR_CACHE_ACCESS_DENIED ***)"} {
+	for _, want := range []string{"level=WARN", "proxy=" + p.Address(), "to=momo.example:443", "the proxy answered 407: 407 bad *** ***", "(ERR_CACHE_ACCESS_DENIED ***)"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in %s", want, said)
 		}

@@ -138,7 +138,7 @@ func TestClient_throughAProxy(t *testing.T) {
 	for range 2 {
 		a := c.Do(t.Context(), post("https://momo.example/collection"))
 		o, ok := Undelivered(a)
-		if a.Written || a.Status != 0 || !ok || o.Class != NotSent || o.Message != "egress proxy opened no tunnel: it answered 407" {
+		if a.Written || a.Status != 0 || !ok || o.Class != NotSent || o.Message != "egress proxy opened no tunnel: the proxy answered 407" {
 			t.Errorf("%+v, %+v", a, o)
 		}
 	}
