@@ -40,12 +40,13 @@ func alikeShop(t *testing.T, fn func(b *browsed, shop tenant.Tenant, requester, 
 	fn(b, shop, requester, approver, ids)
 }
 
-// Like requests are listed whole and approved one by one by one press. What changed since is left and listed with its reason.
+// Similar requests are listed in full, and one button approves them one after another. A request that changed meanwhile stays open,
+// and the page lists it with the reason.
 func TestAlike_approvedOneByOne(t *testing.T) {
 	alikeShop(t, func(b *browsed, shop tenant.Tenant, requester, approver identitytest.One, ids []string) {
 		page := "/ops/acts/alike?kind=wallet.fund&tenant=" + shop.ID
 		b.as(approver)
-		b.want(http.StatusOK, "/ops/acts", "Like requests", strings.ReplaceAll(page, "&", "&amp;"), "Deposit to a wallet, Adom Stores")
+		b.want(http.StatusOK, "/ops/acts", "Similar requests", strings.ReplaceAll(page, "&", "&amp;"), "Deposit to a wallet, Adom Stores")
 		p := b.want(http.StatusOK, page, "slip 1", "slip 2", "slip 3", "3 requests, GHS 700.00 together", "In the wallet", "Approve 3 requests", "ama@example.com")
 		if strings.Contains(p.text, "slip 4") {
 			t.Error("another account's request is listed")
@@ -75,7 +76,7 @@ func TestAlike_approvedOneByOne(t *testing.T) {
 	})
 }
 
-// One press for many asks for the second factor as an approval of one does, and its guards are those of one.
+// An approval of several requests requires the second factor and the same checks as an approval of one.
 func TestAlike_guards(t *testing.T) {
 	alikeShop(t, func(b *browsed, shop tenant.Tenant, requester, approver identitytest.One, ids []string) {
 		page := "/ops/acts/alike?kind=wallet.fund&tenant=" + shop.ID
@@ -86,7 +87,7 @@ func TestAlike_guards(t *testing.T) {
 		b.post(http.StatusForbidden, "/ops/acts/alike", form...)
 		second := b.joins("efua@example.com", roles.Owner)
 		b.clock.Advance(identity.Freshness)
-		b.as(second) // whose role is younger than the requests
+		b.as(second) // a person whose role is newer than the requests
 		if p := b.post(http.StatusOK, "/ops/acts/alike", form...); !strings.Contains(p.text, "0 of 3 requests approved") {
 			t.Errorf("a younger role: %s", p.text)
 		}

@@ -56,7 +56,7 @@ func (ps *Pages) alikeLinks(v *console.Visit, forYou []changes.Request) (links [
 	return links
 }
 
-// whole is a request as shown on the page of like requests.
+// whole is a request as shown on the page of similar requests.
 type whole struct {
 	sentence string
 	facts    []page.Fact
@@ -117,13 +117,13 @@ func (ps *Pages) wholeFacts(v *console.Visit, seen changes.Review) []page.Fact {
 		page.Fact{Name: "Requested from", Value: page.Text(seen.Origin)}, page.Fact{Name: "Requested", Value: page.Time(seen.MadeAt)}, page.Fact{Name: "Expires", Value: page.Time(seen.ExpiresAt)})
 }
 
-// fate is the result for one of the like requests.
+// fate is the result for one of the similar requests.
 type fate struct {
 	request changes.Request
 	left    string // why it was left as it is; empty: it was approved
 }
 
-// approveAlike approves like requests one by one, each with the checks of its own page, and lists the results.
+// approveAlike approves similar requests one by one, each with the checks of its own page, and lists the results.
 func (ps *Pages) approveAlike(v *console.Visit) (console.Answer, error) {
 	value := v.R.PostFormValue
 	l := alike{value("kind"), value("tenant")}

@@ -35,7 +35,7 @@ func alikeGroups(links []page.Link) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(links) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel stack\"><h2>Like requests</h2><p>Review the requests of one kind for one account on one page, and approve them together.</p><ul>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel stack\"><h2>Similar requests</h2><p>Review the requests of one kind for one account on one page, and approve them together.</p><ul>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
