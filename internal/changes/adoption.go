@@ -149,7 +149,7 @@ func pairsOf(text string) (list []reconcile.Pairing, err error) {
 	for _, pair := range strings.Fields(text) {
 		exception, payment, is := strings.Cut(pair, "=")
 		if !is || exception == "" || payment == "" || seen[exception] || seen["of "+payment] {
-			return nil, problem.Field("pairs", "must be such as EXCEPTION=PAYMENT, and name each exception and each payment once")
+			return nil, problem.Field("pairs", "must be pairs such as EXCEPTION=PAYMENT, each exception and each payment in one pair only")
 		}
 		seen[exception], seen["of "+payment] = true, true
 		list = append(list, reconcile.Pairing{Exception: exception, Payment: payment})

@@ -105,7 +105,7 @@ func (a *Changes) addBank(tx *db.Tx, _ Request, p bank) ([]audit.Change, error) 
 func (a *Changes) lookCloseBank(ctx context.Context, o Order) (Draft, error) {
 	b, err := a.Treasury.CheckCloseBank(ctx, o.Values["name"])
 	if problem.Is(err, problem.NotFound) {
-		err = problem.Field("name", "is no bank account of ours")
+		err = problem.Field("name", "is not a bank account in our books")
 	}
 	return Draft{Sentence: fmt.Sprintf("Close the bank account %s", b), Payload: bank{Name: b.Name, Mode: string(b.Mode), Bank: b.Bank, Number: b.Number}}, err
 }
@@ -133,7 +133,7 @@ func (a *Changes) closeBank(tx *db.Tx, _ Request, p bank) ([]audit.Change, error
 func (a *Changes) ourBank(ctx context.Context, field, name string) (treasury.Bank, error) {
 	b, err := a.Treasury.Bank(ctx, name)
 	if problem.Is(err, problem.NotFound) {
-		err = problem.Field(field, "is no bank account of ours: "+name)
+		err = problem.Field(field, "must be bank accounts in our books, unlike "+name)
 	}
 	if err == nil && b.Closed {
 		err = problem.Field(field, "is closed: "+name)
@@ -223,7 +223,7 @@ func (a *Changes) lookSweep(ctx context.Context, o Order) (Draft, error) {
 	}
 	earned, err := a.Ledger.Balance(ctx, ledger.Key{Asset: b.Key().Asset, ID: ledger.Fees})
 	if err == nil && earned < int64(amount) {
-		err = problem.Field("amount", "must be at most "+b.Key().Asset.Text(max(0, earned))+", the fees that are not swept")
+		err = problem.Field("amount", "must be at most "+b.Key().Asset.Text(max(0, earned))+", the earned fees that were not withdrawn yet")
 	}
 	reference := o.Values[referenceField.Name]
 	sentence := fmt.Sprintf("Sweep %s of earned fees from the bank account %s", b.Key().Asset.Text(int64(amount)), b) + under(reference)

@@ -185,7 +185,7 @@ func (a *Changes) startBatch(ctx context.Context, request *Request, finish Finis
 		if err := a.keyStands(tx, *request); err != nil {
 			return err
 		}
-		return finish(tx, []audit.Change{{What: "batch " + b.Name, Before: "requested", After: "runs, with " + ledger.GHS.Text(int64(b.Total())) + " reserved"}})
+		return finish(tx, []audit.Change{{What: "batch " + b.Name, Before: "requested", After: "running, with " + ledger.GHS.Text(int64(b.Total())) + " reserved"}})
 	})
 }
 

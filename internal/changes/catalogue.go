@@ -98,7 +98,7 @@ func (a *Changes) catalogueKinds() []Kind {
 			Field{Name: "key", Label: "Entry", Hint: "Enter a bank's sort code, a network or a service.", Max: 40, Required: true},
 			Field{Name: "id", Label: "Id for clients", Max: 64}, Field{Name: "name", Label: "Name for clients", Max: 120}, Field{Name: "status", Label: "Status", Max: 20}),
 		a.catalogueKind(KindBankCode, "Code of a bank at a provider", false).by(a.lookBankCode,
-			Field{Name: "bank", Label: "Bank", Hint: "Its sort code.", Max: 40, Required: true}, Field{Name: "provider", Label: "Provider", Max: 40, Required: true},
+			Field{Name: "bank", Label: "Bank", Hint: "Enter the sort code of the bank.", Max: 40, Required: true}, Field{Name: "provider", Label: "Provider", Max: 40, Required: true},
 			Field{Name: "code", Label: "Code at the provider", Hint: "Leave empty for none.", Max: 40}),
 		a.catalogueKind(KindPrefix, "Network of a number range", true).by(a.lookPrefix,
 			Field{Name: "prefix", Label: "First digits", Hint: "Enter the beginning of local numbers, such as 024.", Max: 10, Required: true}, Field{Name: "network", Label: "Network", Hint: "Leave empty for none.", Max: 20}),

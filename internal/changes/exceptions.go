@@ -135,7 +135,7 @@ func (a *Changes) selectedFacts(ctx context.Context, n reconcile.Selection, dige
 	for _, e := range n.List {
 		delta += e.Delta
 	}
-	list := []Fact{{Name: "Exceptions", Value: strconv.Itoa(len(n.List))}, {Name: "Sum", Value: cedis(n.Sum)}, {Name: "Statements less our books", Value: cedis(delta)}}
+	list := []Fact{{Name: "Exceptions", Value: strconv.Itoa(len(n.List))}, {Name: "Sum", Value: cedis(n.Sum)}, {Name: "Statements minus our books", Value: cedis(delta)}}
 	list = append(list, fileFacts(n)...)
 	if len(n.List) > 1 {
 		return append(list, lineFacts(n)...), nil

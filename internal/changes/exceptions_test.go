@@ -336,8 +336,8 @@ func TestPairAll_refusals(t *testing.T) {
 	})
 }
 
-// The outcomes of many payments are set from the statement by one request: only of payments that a statement can end, each once, and not
-// before the approval. A payment that changes between the two keeps its exception.
+// One request sets the outcomes of many payments from the statement. It sets only payments that a statement can resolve, each once,
+// and only after the approval. A payment that changes before the approval keeps its exception.
 func TestEndAllByLine_oneByOne(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
@@ -393,7 +393,7 @@ func TestEndAllByLine_oneByOne(t *testing.T) {
 	})
 }
 
-// A reversal of a part of a payment does not take the whole payment back.
+// A partial reversal does not reverse the whole payment.
 func TestEndByLine_partOfAPayment(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
@@ -412,7 +412,8 @@ func TestEndByLine_partOfAPayment(t *testing.T) {
 	})
 }
 
-// rerouted makes a payment one that was rerouted from another provider, and returns the reference of the attempt that was given up.
+// rerouted changes a payment into a payment that was rerouted from another provider. It returns the reference of the abandoned
+// attempt.
 func (f *fixture) rerouted(pay book.Payment, from string) (given string) {
 	f.t.Helper()
 	f.tx(func(tx *db.Tx) error {
@@ -435,7 +436,8 @@ func (f *fixture) named(line, reference string) {
 	})
 }
 
-// An attempt that was given up, at another provider or at the same one, shows nothing about the payment's present attempt.
+// A line about an abandoned attempt proves nothing about the present attempt of the payment, whether the providers are the same or
+// not.
 func TestEndByLine_attemptThatWasGivenUp(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
@@ -471,7 +473,7 @@ func TestEndByLine_attemptThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// settlesAll stores exceptions of payments and lets a request about all of them be approved.
+// settlesAll stores exceptions of payments, requests the outcomes of all of them, and approves the request.
 func (x *examples) settlesAll(pays []book.Payment, delta money.Pesewas) (ids []string) {
 	x.t.Helper()
 	for _, pay := range pays {
@@ -481,7 +483,7 @@ func (x *examples) settlesAll(pays []book.Payment, delta money.Pesewas) (ids []s
 	return ids
 }
 
-// submitted makes a submission of a payment one that may still be running, without a change that a person sees.
+// submitted changes a payment so that its submission may still be running. People see no difference.
 func (f *fixture) submitted(pay book.Payment) {
 	f.t.Helper()
 	f.tx(func(tx *db.Tx) error {
@@ -490,7 +492,8 @@ func (f *fixture) submitted(pay book.Payment) {
 	})
 }
 
-// A payment whose submission may still be running is left out of a request, and does not hold up the others of an approved one.
+// A request leaves out a payment whose submission may still be running. Such a payment does not delay the others of an approved
+// request.
 func TestSettleApproved_goesOn(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
@@ -517,7 +520,7 @@ func TestSettleApproved_goesOn(t *testing.T) {
 	})
 }
 
-// If somebody else contradicts a payment after the approval, its exception loses its mark.
+// If another person contradicts a payment after the approval, its exception is no longer flagged for settlement.
 func TestSettleApproved_contradictedMeanwhile(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
@@ -539,13 +542,13 @@ func TestSettleApproved_contradictedMeanwhile(t *testing.T) {
 	})
 }
 
-// A line with another amount than the payment sets no outcome. An amount less the provider's fee is the payment's.
+// A line with another amount than the payment sets no outcome, unless the difference is the provider's fee.
 func TestEndByLine_anotherAmount(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
 		f.rail.pending = true
 		pays := x.unknown(4)
-		f.tx(func(tx *db.Tx) error { // payouts of 10.00 at a provider whose statement has amounts less fees
+		f.tx(func(tx *db.Tx) error { // payouts of 10.00 at a provider whose statement deducts the fee from the amount
 			_, err := tx.Exec(`UPDATE payments SET rail = 'paystack' WHERE id = $1 OR id = $2`, pays[2].ID, pays[3].ID)
 			return err
 		})

@@ -58,7 +58,7 @@ func (a *Changes) lookFloat(ctx context.Context, o Order) (Draft, error) {
 	if amount < 0 {
 		did = "taken out"
 	}
-	sentence := fmt.Sprintf("Book that %s (%s) were %s at %s", at.Key().Asset.Text(int64(size)), at.Mode, did, at) + under(reference)
+	sentence := fmt.Sprintf("Book that %s (%s) was %s at %s", at.Key().Asset.Text(int64(size)), at.Mode, did, at) + under(reference)
 	return Draft{Sentence: sentence, Amount: size, Payload: floated{at.Provider, string(at.Mode), amount, reference, at.Account}}, nil
 }
 

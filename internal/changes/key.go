@@ -167,7 +167,7 @@ func (a *Changes) lookCreateKey(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Make an API key of %s with the scopes %s", title, listed(k.Scopes))
+	sentence := fmt.Sprintf("Create an API key for %s with the scopes %s", title, listed(k.Scopes))
 	if k.Member != "" {
 		sentence += ", for " + k.Member
 	}
@@ -320,7 +320,7 @@ func (a *Changes) lookSetKey(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Let the API key %s of %s spend %s", k.Hint, title, dailyText(t.Money(), k.Daily))
+	sentence := fmt.Sprintf("Set the daily limit of the API key %s of %s to %s", k.Hint, title, dailyText(t.Money(), k.Daily))
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: k, Light: lower || t.Mode == tenant.Test}, nil
 }
 

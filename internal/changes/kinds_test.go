@@ -260,7 +260,7 @@ func (unsent) Submit(_ context.Context, _ provider.Segment, done func(provider.O
 	done(provider.Outcome{Class: provider.NotSent})
 }
 
-// sender is an approved sender ID, with credits for a text.
+// sender returns an approved sender ID of an account with enough credits for a text.
 func (x *examples) sender() senderid.Sender {
 	caller := idempotency.Caller{Tenant: x.tenant.ID}
 	s, _, err := x.Senders.Request(x.t.Context(), caller, fmt.Sprintf("SHOP%d", x.n), "our shop")
@@ -275,7 +275,7 @@ func (x *examples) sender() senderid.Sender {
 	return s
 }
 
-// texts is a draft of a campaign to numbers.
+// texts returns the draft of a campaign to the given numbers.
 func (x *examples) texts(numbers string) compose.Draft {
 	text := compose.Text{SenderID: x.sender().ID, Message: "Hello"}
 	d, err := x.Compose.Create(x.t.Context(), x.tenant.ID, newID(), "ama", text, compose.Source{Numbers: numbers})
@@ -448,8 +448,8 @@ func (x *examples) breakOff(name string, e example) {
 	x.sound()
 }
 
-// brokenOff makes a request and interrupts its approval at a boundary, or only at a COMMIT. It reports whether there was such a
-// boundary, and whether it was a COMMIT.
+// brokenOff makes a request and interrupts its approval at a transaction boundary, or only at a COMMIT. It reports whether there
+// was such a boundary, and whether it was a COMMIT.
 func (x *examples) brokenOff(name string, e example, approver By, boundary int, kind db.Fault, commits bool) (hit, commit bool) {
 	t := x.t
 	t.Helper()

@@ -46,7 +46,7 @@ func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
 // them.
 func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	if l.From < 0 || l.Approvers < Default || l.Approvers > MostApprovers {
-		return Default, problem.Field("approvers", "must be 0, 1 or 2, from an amount that is not below zero")
+		return Default, problem.Field("approvers", "must be 0, 1 or 2, and the amount must not be below zero")
 	}
 	lock, set, drop := lockLine, setLine, dropLine
 	if l.Own {

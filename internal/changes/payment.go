@@ -70,7 +70,7 @@ func onPayment[P any](name, title string, apply func(ctx context.Context, reques
 // Fields of payments.
 var (
 	paymentField = Field{Name: "payment", Label: "Payment", Hint: "The id of the payment, or the provider's reference.", Max: 64, Required: true}
-	endingField  = Field{Name: "ending", Label: "By the statement", Options: []string{endedPaid, endedUnpaid}, Max: 6, Required: true}
+	endingField  = Field{Name: "ending", Label: "Outcome on the statement", Options: []string{endedPaid, endedUnpaid}, Max: 6, Required: true}
 )
 
 // draftPayment drafts a change of a payment. sentence gets a description of the payment.
@@ -193,7 +193,7 @@ func (a *Changes) lookResolve(ctx context.Context, o Order) (Draft, error) {
 	if err := a.Payments.Resolvable(p, r.Paid); err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("End {payment} as %s by the statement of %s: %s", paidWord(r.Paid), p.Rail, worth(p, p.Amount))
+	sentence := fmt.Sprintf("Resolve {payment} as %s from the statement of %s: %s", paidWord(r.Paid), p.Rail, worth(p, p.Amount))
 	switch {
 	case r.Costs:
 		sentence += fmt.Sprintf("; provider's fee %s, commission %s", worth(p, r.Fee), worth(p, r.Commission))
@@ -257,7 +257,7 @@ func (a *Changes) lookContradict(ctx context.Context, o Order) (Draft, error) {
 	if c.Payment.Contradicted {
 		return Draft{}, payments.ErrContradicted()
 	}
-	return a.draftPayment(ctx, p, fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!c.Paid), worth(p, p.Amount)), c)
+	return a.draftPayment(ctx, p, fmt.Sprintf("Reverse the outcome of {payment}, which was resolved as %s: %s", paidWord(!c.Paid), worth(p, p.Amount)), c)
 }
 
 func (a *Changes) contradictKind() Kind {
@@ -266,7 +266,7 @@ func (a *Changes) contradictKind() Kind {
 			if _, err := a.unchanged(tx, c.Payment); err != nil {
 				return err
 			}
-			return finish(tx, []audit.Change{{What: "what it was", Before: paidWord(!c.Paid), After: paidWord(c.Paid)}})
+			return finish(tx, []audit.Change{{What: "outcome", Before: paidWord(!c.Paid), After: paidWord(c.Paid)}})
 		})
 		return err
 	}).by(a.lookContradict, paymentField, endingField).showing(a.checkPayment)
@@ -304,14 +304,14 @@ func (a *Changes) lookDecide(ctx context.Context, o Order) (Draft, error) {
 	if request, was := sent(ctx, a, o, KindDecide, func(before decision) bool { return before.Payment.ID == p.ID && before.For == side }); was {
 		return Draft{Again: &request}, nil
 	}
-	sentence := fmt.Sprintf("Give %s that {payment} left in suspense to the %s", worth(p, p.Amount), side)
+	sentence := fmt.Sprintf("Move %s of {payment} from suspense to the %s", worth(p, p.Amount), side)
 	switch {
 	case !d.Payment.Contradicted, p.Kind == book.KindCollection && side != Provider:
 		return Draft{}, problem.New(problem.Invalid, "nothing_in_suspense", "This payment has no money in suspense")
 	case p.Kind == book.KindCollection:
-		sentence = fmt.Sprintf("Credit %s again that {payment} had brought: its provider took it back, and then said that it was paid", worth(p, p.Net()))
+		sentence = fmt.Sprintf("Credit %s of {payment} to the wallet again: its provider reversed the payment, and later reported it as paid", worth(p, p.Net()))
 	case p.Status == book.StatusFailed:
-		sentence = fmt.Sprintf("Let the %s bear %s that {payment} lacks in suspense", side, worth(p, p.Amount))
+		sentence = fmt.Sprintf("Take %s, which {payment} lacks in suspense, from the %s", worth(p, p.Amount), side)
 	}
 	return a.draftPayment(ctx, p, sentence, d)
 }
@@ -320,9 +320,9 @@ func (a *Changes) lookDecide(ctx context.Context, o Order) (Draft, error) {
 func decided(p book.Payment, side Side) audit.Change {
 	switch {
 	case p.Kind == book.KindCollection:
-		return audit.Change{What: "taken back", Before: worth(p, p.Net()), After: "credited again"}
+		return audit.Change{What: "reversed amount", Before: worth(p, p.Net()), After: "credited again"}
 	case p.Status == book.StatusFailed:
-		return audit.Change{What: "missing in suspense", Before: worth(p, p.Amount), After: "borne by the " + string(side)}
+		return audit.Change{What: "missing in suspense", Before: worth(p, p.Amount), After: "paid by the " + string(side)}
 	}
 	return audit.Change{What: "in suspense", Before: worth(p, p.Amount), After: "with the " + string(side)}
 }
@@ -391,7 +391,7 @@ func (a *Changes) checkPayment(ctx context.Context, r Request) ([]Fact, error) {
 		list = append(list, warning("The payment is less than an hour old. The provider's statement may not have it yet."))
 	}
 	if pay.UpstreamID != "" && !p.Paid {
-		list = append(list, warning("The provider has an id for this payment, so it has received it."))
+		list = append(list, warning("The provider has an id for this payment, so the provider received the request."))
 	}
 	return list, nil
 }

@@ -136,7 +136,7 @@ func TestResolve_needsTwoPeople(t *testing.T) {
 			id := newID()
 			request, err := f.Resolve(t.Context(), f.requester, id, pay.ProviderReference, Statement{Paid: paid}, "statement of 3 March")
 			f.asked(request, err, KindResolve, 1)
-			if request.Tenant != f.tenant.ID || request.Amount != 10*money.Cedi || !strings.Contains(request.Sentence, "the payout "+pay.Reference+" of Adom Stores (live) as "+paidWord(paid)+" by the statement of hubtel: GHS 10.00") {
+			if request.Tenant != f.tenant.ID || request.Amount != 10*money.Cedi || !strings.Contains(request.Sentence, "the payout "+pay.Reference+" of Adom Stores (live) as "+paidWord(paid)+" from the statement of hubtel: GHS 10.00") {
 				t.Fatalf("%+v", request)
 			}
 			if strings.Contains(request.Sentence, "233201234567") || strings.Contains(string(request.Payload), "233201234567") {

@@ -91,7 +91,8 @@ func TestPayoutOrder_atOnce(t *testing.T) {
 	})
 }
 
-// A recovery finds the payout of a form at the provider. The payout needs no approval again, and the audit log has who entered it.
+// A recovery finds the payout of a form at the provider. The payout needs no second approval, and the audit log names the person
+// who requested it.
 func TestPayoutOrder_adoptedInARecovery(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		f.rail.paid = true

@@ -190,7 +190,7 @@ func (a *Changes) inviteKind() Kind {
 			secret = []string{by.Token, by.Code}
 		}
 		return []audit.Change{{What: roleAt(p.Tenant) + " of " + made.Email, After: string(p.Role)}}, secret, err
-	}).by(a.lookInvite, emailField, Field{Name: "name", Label: "Name", Hint: "Of a new person.", Max: 120}, placeField,
+	}).by(a.lookInvite, emailField, Field{Name: "name", Label: "Name", Hint: "Enter the name of a new person.", Max: 120}, placeField,
 		Field{Name: "role", Label: "Role", Max: 20, Required: true}).showing(a.checkPerson)
 }
 

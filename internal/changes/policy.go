@@ -266,7 +266,7 @@ func (a *Changes) doPolicy(ctx context.Context, request *Request, finish Finish)
 			return err
 		}
 		if before != p.Before {
-			return problem.New(problem.Invalid, CodeChanged, "The line of the policy has changed since this was requested")
+			return problem.New(problem.Invalid, CodeChanged, "This line of the policy has changed since the request")
 		}
 		return finish(tx, []audit.Change{{What: "approvers of " + p.Kind + fromAmount(p.From), Before: Approvers(before), After: Approvers(p.Approvers)}})
 	})

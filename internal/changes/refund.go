@@ -125,7 +125,7 @@ func (a *Changes) acceptRefund(ctx context.Context, o Order, of, planned book.Pa
 		case refund.Charges != planned.Charges:
 			return nil, errChanged("The fee")
 		case refund.RefundWay != planned.RefundWay:
-			return nil, errChanged("The way of the refund")
+			return nil, errChanged("The kind of the refund")
 		}
 		return plan.pending(ctx, refundRequest(of, refund))
 	}

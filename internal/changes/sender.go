@@ -74,7 +74,7 @@ func (a *Changes) lookCreateSender(ctx context.Context, o Order) (Draft, error) 
 	if err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Make the approved sender ID %q of %s, with the id %s", v["name"], title, v["id"])
+	sentence := fmt.Sprintf("Create the approved sender ID %q of %s, with the id %s", v["name"], title, v["id"])
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: broughtOver{t.ID, v["id"], v["name"], v["description"]}}, nil
 }
 
@@ -118,7 +118,7 @@ func (a *Changes) lookClass(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	title, err := a.titled(ctx, o.By.Place, t)
-	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Make the sender ID %q of %s %s; now it is %s", s.Name, title, o.Values["class"], s.Class),
+	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Change the sender ID %q of %s to %s; now it is %s", s.Name, title, o.Values["class"], s.Class),
 		Payload: classed{t.ID, s.ID, s.Name, string(s.Class), o.Values["class"]}}, err
 }
 

@@ -17,10 +17,9 @@ import (
 // exceptions: SettleApproved then sets each outcome in a transaction of its own.
 const KindEndAllByLine = "statement.settle_all"
 
-// settlements are the ends that the requester asked for. The digest covers its members in this order: they never
-// change.
+// settlements are the requested outcomes. The digest covers its members in this order, so they never change.
 type settlements struct {
-	Digest string        `json:"digest"` // of all exceptions
+	Digest string        `json:"digest"` // digest of all exceptions
 	Sum    money.Pesewas `json:"pesewas"`
 	List   []settlement  `json:"list"`
 }
@@ -44,17 +43,17 @@ func (p settlements) paid() (n int) {
 }
 
 func (a *Changes) endAllKind(rule Rule) Kind {
-	return written(a, KindEndAllByLine, "Ends of payments as a statement has them", rule, func(tx *db.Tx, request Request, p settlements) ([]audit.Change, error) {
-		change := audit.Change{What: fmt.Sprintf("%d payments of %s", len(p.List), p.Sum), Before: "unknown", After: "approved: set one by one"}
+	return written(a, KindEndAllByLine, "Outcomes of payments from a statement", rule, func(tx *db.Tx, request Request, p settlements) ([]audit.Change, error) {
+		change := audit.Change{What: fmt.Sprintf("%d payments of %s", len(p.List), p.Sum), Before: "unknown", After: "approved, to be set one by one"}
 		return []audit.Change{change}, a.Reconcile.Approve(tx, p.ids(), p.Digest, request.ID)
 	}).by(a.lookEndAll, sourceField, kindField, mostField).showing(a.checkEndAll)
 }
 
-// lookEndAll selects the exceptions whose payments a statement can end. It leaves out payments that the provider
+// lookEndAll selects the exceptions whose payments the statement can settle. It leaves out payments whose outcome the provider
 // reported itself, and payments whose submission may still be running.
 func (a *Changes) lookEndAll(ctx context.Context, o Order) (Draft, error) {
 	if k := reconcile.Kind(o.Values["kind"]); k != "" && k != reconcile.StateOff && k != reconcile.OursOnly {
-		return Draft{}, problem.Field("kind", "must be a difference of status, or payments that the statement does not have")
+		return Draft{}, problem.Field("kind", "must be payments whose status differs, or payments that are missing from the statement")
 	}
 	n, err := a.selectExceptions(ctx, o.Values, "")
 	if err != nil {
@@ -72,7 +71,7 @@ func (a *Changes) lookEndAll(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Sentence: sentence, Amount: p.Sum, Payload: p, Barred: n.Uploaders()}, nil
 }
 
-// settlementsOf returns the ends of the payments of a selection that a statement can end.
+// settlementsOf returns the outcomes for the payments of a selection that the statement can settle.
 func (a *Changes) settlementsOf(ctx context.Context, n reconcile.Selection) (p settlements, err error) {
 	ids := []string{}
 	for _, e := range n.List {
@@ -101,14 +100,14 @@ func (a *Changes) settlementsOf(ctx context.Context, n reconcile.Selection) (p s
 	}
 	if len(p.List) == 0 {
 		if last == nil {
-			last = problem.New(problem.NotFound, "exception_not_found", "No payment of these exceptions can be ended by the statement")
+			last = problem.New(problem.NotFound, "exception_not_found", "The statement cannot settle any payment of these exceptions")
 		}
 		return p, last
 	}
 	return p, nil
 }
 
-// checkEndAll returns the exceptions, and warns about money that goes back.
+// checkEndAll returns the facts about the exceptions, and warns of money that goes back.
 func (a *Changes) checkEndAll(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[settlements](r)
 	if err != nil {

@@ -74,7 +74,7 @@ func (a *Changes) checkPair(ctx context.Context, r Request) ([]Fact, error) {
 	return list, err
 }
 
-// settlement is the requested end of a payment. The digest covers its members in this order, so they never change.
+// settlement is the requested outcome of a payment. The digest covers its members in this order, so they never change.
 type settlement struct {
 	Exception  string        `json:"exception"`
 	Digest     string        `json:"digest"`
@@ -95,7 +95,7 @@ func (a *Changes) evidenceKind(rule Rule) Kind {
 func (a *Changes) settlementOf(ctx context.Context, e reconcile.Exception, pay book.Payment) (p settlement, err error) {
 	p = settlement{Exception: e.ID, Payment: seenOf(pay)}
 	if e.Kind != reconcile.StateOff && e.Kind != reconcile.OursOnly || e.Payment == "" {
-		return p, problem.Field("exception", "must be a difference of status, or a payment that the statement does not have")
+		return p, problem.Field("exception", "must be a payment whose status differs, or a payment that is missing from the statement")
 	}
 	l, err := a.Reconcile.Evidence(ctx, e, pay)
 	if err != nil {
@@ -145,9 +145,9 @@ func (a *Changes) lookEndByLine(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	p.Digest = n.Digest
-	sentence := fmt.Sprintf("End {payment} as %s by the statement of %s: %s", paidWord(p.Paid), pay.Rail, worth(pay, pay.Amount))
+	sentence := fmt.Sprintf("Resolve {payment} as %s from the statement of %s: %s", paidWord(p.Paid), pay.Rail, worth(pay, pay.Amount))
 	if p.Contradict {
-		sentence = fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!p.Paid), worth(pay, pay.Amount))
+		sentence = fmt.Sprintf("Reverse the outcome of {payment}, which was resolved as %s: %s", paidWord(!p.Paid), worth(pay, pay.Amount))
 	}
 	d, err := a.draftPayment(ctx, pay, sentence, p)
 	d.Barred = n.Uploaders()
@@ -187,7 +187,7 @@ func (a *Changes) endByLine(ctx context.Context, request *Request, finish Finish
 	})
 }
 
-// settleByLine ends a payment and its exception in one transaction, which also runs then.
+// settleByLine settles a payment and ends its exception in one transaction. also runs in the same transaction.
 func (a *Changes) settleByLine(ctx context.Context, p settlement, request Request, then func(*db.Tx) error) (err error) {
 	// A group commit returns to a caller that leaves before its batch ends.
 	ctx = context.WithoutCancel(ctx)

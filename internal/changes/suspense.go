@@ -39,7 +39,7 @@ func (a *Changes) lookRelease(ctx context.Context, o Order) (Draft, error) {
 	d.Sentence += ", to " + suspenseWords[p.For]
 	if id := o.Values["wallet"]; id != "" {
 		if p.For != Customer {
-			return Draft{}, problem.Field("wallet", "belongs to a difference for the customer")
+			return Draft{}, problem.Field("wallet", "is only for a difference that goes to a customer")
 		}
 		t, err := a.walletOf(ctx, id, n.List)
 		if err != nil {
@@ -66,7 +66,7 @@ func (a *Changes) walletOf(ctx context.Context, id string, list []reconcile.Exce
 	for _, e := range list {
 		source, parseErr := reconcile.ParseSource(e.Source)
 		if err = errors.Join(err, parseErr); err == nil && source.Mode != t.Mode {
-			err = problem.Field("wallet", fmt.Sprintf("must be of a %s account, as the statement is", source.Mode))
+			err = problem.Field("wallet", fmt.Sprintf("must be the wallet of a %s account, like the statement", source.Mode))
 		}
 	}
 	return t, err
@@ -87,7 +87,7 @@ func (a *Changes) targets(ctx context.Context, p released, list []reconcile.Exce
 		case p.Tenant != "":
 			to[e.ID] = ledger.Wallet(p.Tenant)
 		case e.Payment == "":
-			return nil, problem.Field("wallet", "is required: an exception has no payment that shows whose money it is")
+			return nil, problem.Field("wallet", "is required, because an exception without a payment does not name the account")
 		default:
 			ids = append(ids, e.Payment)
 		}

@@ -120,7 +120,7 @@ func Settings() []Setting {
 		{Name: "payouts", Label: "Payouts", Options: onOff, get: func(t tenant.Tenant) string { return word(!t.PayoutsStopped) }, set: stopped, restricts: func(_, after string) bool { return after == "off" }},
 		limit("transfer_limit", "Maximum payout to a wallet", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitWallet }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitWallet }),
 		limit("bank_transfer_limit", "Maximum payout to a bank account", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitBank }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitBank }),
-		{Name: "fee_bearer", Label: "Who pays the charges of collections", Options: []string{"merchant", "customer"}, Own: true, get: func(t tenant.Tenant) string { return string(t.FeeBearer) },
+		{Name: "fee_bearer", Label: "Charges of collections paid by", Options: []string{"merchant", "customer"}, Own: true, get: func(t tenant.Tenant) string { return string(t.FeeBearer) },
 			set: func(c *tenant.Change, text string) error { v := tenant.FeeBearer(text); c.FeeBearer = &v; return nil }},
 		{Name: "listed", Label: "Requests accepted only from listed addresses", Options: []string{"payouts", "spending"}, Own: true, get: func(t tenant.Tenant) string { return string(t.Listed) },
 			set: func(c *tenant.Change, text string) error { v := tenant.Listed(text); c.Listed = &v; return nil }, restricts: func(_, after string) bool { return after == "spending" }},
@@ -136,13 +136,13 @@ func Settings() []Setting {
 			set: func(c *tenant.Change, text string) error { c.Email = &text; return nil }},
 		{Name: "voucher", Label: "Clients send the payers' vouchers (Telecel)", Options: onOff, Own: true, get: func(t tenant.Tenant) string { return word(t.Voucher) },
 			set: func(c *tenant.Change, text string) error { on := text == "on"; c.Voucher = &on; return nil }},
-		{Name: "sms_url", Label: "Address for texts from handsets", Own: true, get: func(t tenant.Tenant) string { return t.SMSURL },
+		{Name: "sms_url", Label: "Webhook URL for texts from handsets", Own: true, get: func(t tenant.Tenant) string { return t.SMSURL },
 			set: func(c *tenant.Change, text string) error { c.SMSURL = &text; return nil }},
-		{Name: "batch_url", Label: "Address for the end of batches", Own: true, get: func(t tenant.Tenant) string { return t.BatchURL },
+		{Name: "batch_url", Label: "Webhook URL for finished batches", Own: true, get: func(t tenant.Tenant) string { return t.BatchURL },
 			set: func(c *tenant.Change, text string) error { c.BatchURL = &text; return nil }},
-		quota("quota_contacts", "Most contacts", func(q tenant.Quotas) tenant.Quota { return q.Contacts }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Contacts }),
-		quota("quota_groups", "Most contact groups", func(q tenant.Quotas) tenant.Quota { return q.Groups }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Groups }),
-		quota("quota_sender_ids", "Most sender IDs", func(q tenant.Quotas) tenant.Quota { return q.Senders }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Senders }),
+		quota("quota_contacts", "Maximum number of contacts", func(q tenant.Quotas) tenant.Quota { return q.Contacts }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Contacts }),
+		quota("quota_groups", "Maximum number of contact groups", func(q tenant.Quotas) tenant.Quota { return q.Groups }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Groups }),
+		quota("quota_sender_ids", "Maximum number of sender IDs", func(q tenant.Quotas) tenant.Quota { return q.Senders }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Senders }),
 		quota("quota_campaigns", "Maximum number of open campaigns", func(q tenant.Quotas) tenant.Quota { return q.Campaigns }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Campaigns }),
 	}
 }
@@ -422,7 +422,7 @@ func (a *Changes) lookCreateTenant(_ context.Context, o Order) (Draft, error) {
 	if _, n.Set, _, err = changeOf(values, n.tenant(), ""); err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Make the account %s (%s)", n.Name, n.Mode)
+	sentence := fmt.Sprintf("Create the account %s (%s)", n.Name, n.Mode)
 	for _, s := range n.Set {
 		sentence += fmt.Sprintf(", %s %q", s.Name, s.After)
 	}
@@ -449,7 +449,7 @@ func (a *Changes) createTenantKind() Kind {
 		}
 		return changes, err
 	}).by(a.lookCreateTenant, append(append([]Field{{Name: "name", Label: "Name", Max: 120, Required: true}, {Name: "mode", Label: "Money", Hint: "Enter live or test.", Max: 4, Required: true},
-		{Name: "id", Label: "Id", Hint: "Leave empty for a new one.", Max: 64}}, settingFields(func(s Setting) bool { return s.Name != "name" })...), addressesField)...).showing(a.checkNewTenant)
+		{Name: "id", Label: "Id", Hint: "Leave empty for a generated id.", Max: 64}}, settingFields(func(s Setting) bool { return s.Name != "name" })...), addressesField)...).showing(a.checkNewTenant)
 }
 
 // checkSettings returns each setting before and after. It warns of settings that allow unusually much.

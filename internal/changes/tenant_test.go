@@ -92,7 +92,8 @@ func TestTenantCreate_needsTwoPeople(t *testing.T) {
 	})
 }
 
-// What returns more waits for a second person; what only takes away is done at once.
+// A change that gives an account more must be approved by a second person. A change that only restricts the account is applied at
+// once.
 func TestTenantSet_restrictionIsImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
 		request, err := f.set(f.requester, "transfer_limit", "20000.00", "collections", "on")

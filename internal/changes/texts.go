@@ -22,7 +22,7 @@ const KindSendTexts = "campaign.send"
 type sentTexts struct {
 	Tenant      string `json:"tenant"`
 	Draft       string `json:"draft"`
-	Digest      string `json:"digest"` // of the text, the begin and the recipients
+	Digest      string `json:"digest"` // digest of the text, the start time and the recipients
 	Sender      string `json:"sender"`
 	Promotional bool   `json:"promotional,omitempty"`
 	Recipients  int    `json:"recipients"`
@@ -58,7 +58,7 @@ func (a *Changes) lookTexts(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	if d.Request != "" {
-		if r, err := a.Get(ctx, o.By.Place, d.Request); err == nil { // the same form again, or another person's
+		if r, err := a.Get(ctx, o.By.Place, d.Request); err == nil { // the form was sent again, or another person sent the draft
 			return Draft{Again: &r}, nil
 		}
 	}
@@ -77,7 +77,7 @@ func textsSentence(t tenant.Tenant, p compose.Price) string {
 	return fmt.Sprintf("Send texts from %s to %d recipients for %s, %s", p.Sender, len(p.Texts), t.SMSCredits().Asset.Text(p.Credits()), begins(p))
 }
 
-// begins returns the begin of a campaign as text.
+// begins returns the start time of a campaign as text.
 func begins(p compose.Price) string {
 	if p.Begins.IsZero() {
 		return "at once"
@@ -108,7 +108,7 @@ func (a *Changes) checkTexts(ctx context.Context, r Request) ([]Fact, error) {
 	}
 	if err != nil {
 		if problem.Is(err, problem.Invalid) && r.State == Waiting && !d.At.IsZero() && !d.At.After(a.Store.now()) {
-			return []Fact{warning("The time of the begin has passed. The campaign cannot be sent; withdraw the request and choose another time.")}, nil
+			return []Fact{warning("The start time has passed, so the campaign cannot be sent. Withdraw the request and choose another time.")}, nil
 		}
 		return nil, err
 	}

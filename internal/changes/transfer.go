@@ -217,7 +217,7 @@ func (a *Changes) takeBack(ctx context.Context, request *Request, finish Finish)
 		}
 		owed := money.Pesewas(-balance)
 		if t.Name != p.Name || owed > p.Owed {
-			return errChanged("What the account owes")
+			return errChanged("The debt of the account")
 		}
 		return finish(tx, []audit.Change{{What: t.Name + " owes", Before: t.Money().Text(int64(owed)), After: t.Money().Text(int64(owed - taken))}})
 	})

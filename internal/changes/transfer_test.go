@@ -96,7 +96,7 @@ func (f *fixture) test() (t tenant.Tenant) {
 	return t
 }
 
-// No more is taken back than its requester saw that it is owed.
+// A recovery of a debt takes at most the debt that its requester saw.
 func TestRecover_upToTheAmountSeen(t *testing.T) {
 	each(t, func(f *fixture) {
 		if _, err := f.Recover(t.Context(), f.requester, newID(), f.tenant.ID, "as agreed"); problem.From(err) == nil || problem.From(err).Code != "nothing_owed" {

@@ -98,7 +98,7 @@ func (a *Changes) lookSend(kind string) func(ctx context.Context, o Order) (Draf
 			from, to = to, from
 		}
 		reference := v[referenceField.Name]
-		sentence := fmt.Sprintf("Book that %s left %s for %s", b.Key().Asset.Text(int64(amount)), from, to) + under(reference)
+		sentence := fmt.Sprintf("Book a transfer of %s from %s to %s", b.Key().Asset.Text(int64(amount)), from, to) + under(reference)
 		return Draft{Amount: amount, Sentence: sentence, Payload: sending{b.Name, string(b.Mode), at.Provider, at.Account, amount, reference}}, err
 	}
 }

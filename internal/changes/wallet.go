@@ -132,7 +132,7 @@ func (a *Changes) lookDeposit(ctx context.Context, o Order, d Draft) (Draft, err
 	}
 	b, err := a.Treasury.Bank(ctx, w.Bank)
 	if problem.Is(err, problem.NotFound) {
-		err = problem.Field(bankField.Name, "is no bank account of ours")
+		err = problem.Field(bankField.Name, "is not a bank account in our books")
 	}
 	if err == nil {
 		err = b.CheckUse(tenant.Mode(w.Mode))

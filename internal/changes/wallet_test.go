@@ -56,7 +56,8 @@ func (f *fixture) twoApproved(request Request, err error) Request {
 	return request
 }
 
-// An order that a wallet has no room for is refused when it is asked for, and fails with the limit when it is approved.
+// A deposit above the limit of a wallet is refused when it is requested. If the limit is reached later, the approval fails and
+// names the limit.
 func TestOrder_aboveTheLimitIsRefused(t *testing.T) {
 	each(t, func(f *fixture) {
 		first, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, money.Most, "paid by bank")

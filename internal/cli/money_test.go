@@ -204,13 +204,13 @@ func TestPayouts_stuckResolvedDecided(t *testing.T) {
 		has(t, floats[0], map[string]any{"held": "-10.05"})
 		has(t, w.object("payouts", "show", paid.ID), map[string]any{"status": "success", "provider": "hubtel"})
 		w.run(exitUsage, "payouts", "decide", paid.ID, "--for", "house", "--reason", "nothing to decide")
-		// The second word was wrong: it was paid after all, and the house bears it.
+		// The resolution was wrong: the provider paid after all, and the company bears the loss.
 		decide := []string{"payouts", "decide", unpaid.ID, "--paid", "--for", "house", "--reason", "statement 7"}
 		w.run(exitUsage, append(decide, "--unpaid")...)
 		has(t, w.object(decide...), map[string]any{"status": "failed", "reason": "resolved_by_operator", "resolved": "statement 7"})
 		w.run(exitConflict, decide...)
 		w.run(exitUsage, "payouts", "decide", paid.ID, "--paid", "--for", "house", "--reason", "it is paid")
-		if log := w.list("audit", "list", "--tenant", id, "--action", "payout.contradict"); len(log) != 1 || log[0]["changes"].([]any)[0] != "what it was: not paid → paid;" {
+		if log := w.list("audit", "list", "--tenant", id, "--action", "payout.contradict"); len(log) != 1 || log[0]["changes"].([]any)[0] != "outcome: not paid → paid;" {
 			t.Errorf("audited: %v", log)
 		}
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "90.00"})
