@@ -139,11 +139,11 @@ func why(a outbound.Answer, timeout time.Duration) string {
 	case errors.As(a.Err, &certificate):
 		return "the certificate is not valid"
 	case errors.As(a.Err, &plain):
-		return "the host speaks no TLS"
+		return "the host does not use TLS"
 	case is(outbound.ErrClosed), is(io.EOF), is(syscall.ECONNRESET), is(syscall.EPIPE):
 		return "the connection was closed without an answer"
 	case a.Written && !errors.As(a.Err, &network):
-		return "the answer is no HTTP, or its head is too long"
+		return "the answer is not HTTP, or its header is too long"
 	}
 	return noMore
 }

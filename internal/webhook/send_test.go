@@ -149,15 +149,15 @@ func TestSend_noResponseReasons(t *testing.T) {
 		want    string
 	}{
 		{untrusted, false, "the certificate is not valid"},
-		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, false, "the host speaks no TLS"},
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, false, "the host does not use TLS"},
 		{tls.AlertError(40), false, "the connection failed"},
 		{outbound.ErrTimeout, false, "no answer in time"},
 		{outbound.ErrTimeout, true, "no answer within 15 s"},
 		{outbound.ErrClosed, true, "the connection was closed without an answer"},
 		{io.EOF, false, "the connection was closed without an answer"},
 		{reset, true, "the connection was closed without an answer"},
-		{outbound.ErrTooLong, true, "the answer is no HTTP, or its head is too long"},
-		{errors.New(`malformed HTTP version "SSH-2.0"`), true, "the answer is no HTTP, or its head is too long"},
+		{outbound.ErrTooLong, true, "the answer is not HTTP, or its header is too long"},
+		{errors.New(`malformed HTTP version "SSH-2.0"`), true, "the answer is not HTTP, or its header is too long"},
 		{errors.New("anything else"), false, "the connection failed"},
 	} {
 		if c.err == nil {

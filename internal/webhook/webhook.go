@@ -228,7 +228,7 @@ func (e *event) paymentKind() string {
 	return string(e.kind)
 }
 
-// subject is an event's id with the id of its subject, in a set.
+// subject is an event's id with the id of its subject, for sets.
 type subject struct{ tenant, subject, id string }
 
 var subjectColumns = []db.Column[subject]{

@@ -466,7 +466,7 @@ func TestSend_brokenResponses(t *testing.T) {
 	}{
 		{"no answer", never, 2 * time.Second, Pending, 0, "no answer within 2 s"},
 		{"reset", hangUp, patience, Pending, 0, "the connection was closed without an answer"},
-		{"not HTTP", nonsense, patience, Pending, 0, "the answer is no HTTP"},
+		{"not HTTP", nonsense, patience, Pending, 0, "the answer is not HTTP"},
 		{"an endless refusal", endless(500), patience, Pending, 500, "answered 500"},
 		{"an endless success", endless(200), patience, Delivered, 200, ""},
 		{"a success that does not end", drip, patience, Delivered, 200, ""},
