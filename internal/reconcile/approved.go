@@ -110,7 +110,7 @@ func (s *store) Approve(tx *db.Tx, ids []string, digest, act string) error {
 	return nil
 }
 
-// Approved returns exceptions that Approve has marked and that are still open, in the order of their ids.
+// Approved returns the open exceptions that Approve flagged, in the order of their ids.
 func (s *store) Approved(ctx context.Context, after string, limit int) (list []Exception, err error) {
 	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
 		list, err = queryExceptions(tx, approvedExceptions, after, int64(limit))
@@ -119,7 +119,7 @@ func (s *store) Approved(ctx context.Context, after string, limit int) (list []E
 	return list, err
 }
 
-// Decline removes the mark of an exception whose payment did not get its outcome, and stores the reason as its note.
+// Decline removes the flag of an exception whose payment was not settled, and stores the reason as its note.
 func (s *store) Decline(ctx context.Context, e Exception, why string) error {
 	note := usertext.Cut(strings.TrimSpace("Not settled: "+why+" "+e.Note), maxNote)
 	return s.db.Write(ctx, func(tx *db.Tx) error {

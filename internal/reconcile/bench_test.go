@@ -94,7 +94,7 @@ func (f *fixture) neighbour(do func()) time.Duration {
 	return took[len(took)*99/100]
 }
 
-// peak returns by how much the heap grew at most while do ran.
+// peak returns the largest growth of the heap while do ran, in bytes.
 func peak(do func()) (most uint64) {
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -121,7 +121,7 @@ func peak(do func()) (most uint64) {
 	return most
 }
 
-// endsMany stores exceptions that have ended: those of years.
+// endsMany stores n resolved exceptions, as after years of operation.
 func (f *fixture) endsMany(n int) {
 	f.t.Helper()
 	list := make([]Exception, n)
@@ -140,7 +140,7 @@ func (f *fixture) endsMany(n int) {
 	}
 }
 
-// slowest returns the time of the slowest list of the pages, each read five times.
+// slowest returns the time of the slowest list of the pages. Each list is read five times.
 func (f *fixture) slowest() (most time.Duration) {
 	f.t.Helper()
 	statements, err := f.Statements(f.t.Context(), "", 51)

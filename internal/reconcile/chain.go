@@ -176,7 +176,7 @@ func (r *reader) decide(list []*candidate, first, last entry, signed bool) error
 		return k.newest && first.At.Before(last.At) || !k.newest && first.At.After(last.At) || k.sign == SignBalance && signed
 	})
 	if len(list) == 0 {
-		return problem.Field("file", "has amounts with a sign, unlike the files before")
+		return problem.Field("file", "has amounts with a sign, unlike earlier files")
 	}
 	fit := slices.DeleteFunc(slices.Clone(list), func(k *candidate) bool { return k.broken > 0 })
 	if len(fit) == 0 {
@@ -335,7 +335,7 @@ func (d *director) end() error {
 func (d *director) directed(e entry, change money.Pesewas) error {
 	amount, ok := directions(e, change, d.r.fees)
 	if !ok {
-		return refused(e.Row, "", "has a balance that does not follow")
+		return refused(e.Row, "", "has a balance that does not follow from the row before")
 	}
 	return d.give(e, amount)
 }
@@ -353,7 +353,7 @@ func (d *director) alone(e entry) error {
 			}
 		}
 	}
-	return refused(e.Row, "", "is the oldest line, and nothing shows its direction: download the file from an earlier day, with a row of the opening balance")
+	return refused(e.Row, "", "is the oldest line, and no balance shows its direction: download the file from an earlier day, with a row that has the opening balance")
 }
 
 // note stores the balances at both ends of the file.

@@ -48,8 +48,8 @@ WHERE source = $1 AND day BETWEEN $5 AND $6 AND at >= $2 AND at <= $3 AND status
 	differencesAt = `SELECT id, delta, reason, at FROM statement_exceptions WHERE source = $1 AND delta <> 0 AND at < $2
 AND (ended_at = 0 OR ended_at >= $2 AND (ending NOT IN ('agreed', 'written_off') OR ending = 'agreed' AND kind = 'state')) ORDER BY at, id LIMIT $3`
 
-	// Payments before a time whose lines are after it, and the other way round. A difference of status explains its
-	// line by itself.
+	// Payments before a time whose lines are after it, and payments after it whose lines are before. A difference of status
+	// explains its line by itself.
 	pairsAcross = `SELECT count(DISTINCT l.id), CAST(COALESCE(sum(CASE WHEN (l.at < $2) = (t.from_account = $3) THEN t.amount ELSE -t.amount END), 0) AS INTEGER)
 FROM statement_lines l JOIN statement_matches m ON m.line = l.id AND m.payment <> ''
 JOIN transfers t ON t.subject = m.payment AND (t.from_account = $3 OR t.to_account = $3) AND t.leg NOT LIKE 'upheld%'
@@ -229,8 +229,8 @@ func ownReasons(tx *db.Tx, s Source, end time.Time, list []Reason) ([]Reason, er
 // maxReasonsRead bounds the differences that explain one day.
 const maxReasonsRead = 100_000
 
-// LateLines returns the lines with dates before a day that were imported or changed between two times: since the last
-// day was closed.
+// LateLines returns the lines with dates before a day that were imported or changed within a period, such as since the last day was
+// closed.
 func LateLines(tx *db.Tx, mode string, day, from, until time.Time) (list []LateLine, err error) {
 	sources, err := sourcesOf(tx, mode)
 	if err != nil {

@@ -63,7 +63,7 @@ type ours struct {
 	Until     time.Time // it may have moved until then
 	Fee       money.Pesewas
 	Reversal  bool           // a line of its reversal is matched
-	Moved     *money.Pesewas // the change by the line of the movement, of a payment with a reversal; nil: not known
+	Moved     *money.Pesewas // change of the balance by the line of the movement, for a payment with a reversal; nil: unknown
 	Movement  string
 	Reversing string // the lines that are matched
 	Denied    string // the failed line that has the exception of a paid payment
@@ -104,7 +104,7 @@ func (o ours) expected(l Line) money.Pesewas {
 	return o.signed()
 }
 
-// mostFee is the largest fee of a small payout that is plausible. The largest of other payments is a tenth of them.
+// mostFee is the largest plausible fee of a small payout. For other payments it is a tenth of the amount.
 const mostFee = 10 * money.Cedi
 
 // has reports whether a line has the amount of the payment's movement. The fee of a payment that is not paid here is
@@ -234,8 +234,8 @@ func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []
 	return list
 }
 
-// takenBack returns the difference between a reversal and the movement that it takes back. Our books have both or
-// neither, so the two lines must add up to nothing.
+// takenBack returns the difference between a reversal and the movement that it reverses. Our books have both or neither, so the two
+// lines must add up to zero.
 func takenBack(l Line, o ours) []Difference {
 	if o.Movement == "" {
 		return []Difference{{AmountOff, magnitude(l.change()), l.change(), fmt.Sprintf("The provider took back %s of a movement that the statements do not have.", cedis(magnitude(l.change())))}}

@@ -81,7 +81,8 @@ func TestByReference_differences(t *testing.T) {
 	}
 }
 
-// The fee of a payment that is not paid here is unknown: an amount less the fee is no other amount, and shows the payment as paid.
+// The fee of a payment that is not paid in our books is unknown. A statement amount less the fee then does not differ from the
+// payment, and shows the payment as paid.
 func TestByReference_lessTheFee(t *testing.T) {
 	for name, c := range map[string]struct {
 		in     bool

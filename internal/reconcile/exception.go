@@ -42,8 +42,8 @@ const (
 	EndedWritten  Ending = "written_off"
 )
 
-// stays reports whether the ending stays while the difference is the same. Other endings have removed the difference,
-// so a difference that is found again is a new one.
+// stays reports whether the ending stays while the difference is the same. Other endings removed the difference, so the same
+// difference found again is a new exception.
 func (e Ending) stays() bool {
 	return e != EndedAgreed && e != EndedBooked && e != EndedSettled && e != EndedReleased
 }

@@ -202,7 +202,7 @@ func (t *taking) checkLine(l Line, k known) error {
 	case !sameMinute(old.At, l.At):
 		return refused(l.Row, "", fmt.Sprintf("has the time %s, and an earlier file has %s: a spreadsheet program changed it. Download the file again", stamp(l.At), stamp(old.At)))
 	case old.Reference != l.Reference:
-		return refused(l.Row, "", "has another reference of ours than an earlier file: a spreadsheet program changed it. Download the file again")
+		return refused(l.Row, "", "has a reference that differs from an earlier file: a spreadsheet program changed it. Download the file again")
 	}
 	if old.Statement != t.ID && changed(old, l) {
 		t.Changed++
@@ -243,7 +243,7 @@ func (t *taking) checkDay(l Line, k known) error {
 		return refused(l.Row, "", "is of a day that is not over. Its lines have no id: import whole days")
 	}
 	if t.days[dayOf(l.At)]++; t.days[dayOf(l.At)] == 1 && len(t.days) > 3700 {
-		return problem.Field("file", "must be of at most ten years")
+		return problem.Field("file", "must cover at most ten years")
 	}
 	if old, is := k.byIdentity[l.Identity]; !is || old.Statement == t.ID {
 		t.Added++

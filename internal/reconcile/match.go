@@ -26,7 +26,7 @@ type matcher struct {
 }
 
 const (
-	// maxRest is how many lines without a named payment are compared at once with all payments of their days.
+	// maxRest is the number of lines without a named payment that are compared at once with all payments of their days.
 	maxRest = 20_000
 	// window is how long before its movement a payment may have been accepted, in addition to the lag.
 	window = 48 * time.Hour
@@ -279,7 +279,7 @@ func (m *matcher) loadTaken(ctx context.Context, w *set) error {
 	return m.loadMoved(ctx, w)
 }
 
-// loadMoved reads the lines of movements that lines of the set take back.
+// loadMoved reads the lines of movements that lines of the set reverse.
 func (m *matcher) loadMoved(ctx context.Context, w *set) error {
 	var ids []string
 	for _, l := range w.lines {
@@ -448,7 +448,7 @@ func (w *set) with(o *ours, l Line) ours {
 	return given
 }
 
-// put stores the verdict about a line in memory, and the line at its payment.
+// put stores the verdict about a line, and records the line as a line of its payment.
 func (w *set) put(l Line, v verdict) {
 	w.verdicts[l.ID] = v
 	if l.Status == StatusFailed && len(v.differences) > 0 && w.denied[v.payment] == "" {

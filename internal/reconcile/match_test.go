@@ -176,8 +176,7 @@ func TestMatch_newVersion(t *testing.T) {
 	})
 }
 
-// A reversal of another amount than the movement that it takes back is an exception by the difference, in whatever order and whichever
-// files the two lines come.
+// A partial reversal of a movement is an exception by the difference. The order of the two lines and their files do not matter.
 func TestMatch_reversalOfAnotherAmount(t *testing.T) {
 	paid := mtnRow("78", refA, "2026-11-20 12:01:00", "Successful", "FRI:233241234567/MSISDN", "us", "10.00", "", "")
 	back := func(amount string) string {

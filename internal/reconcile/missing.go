@@ -96,8 +96,8 @@ func (m *matcher) missingIn(ctx context.Context, source Source, w span, spans []
 	})
 }
 
-// unmatched returns the payments without a line of their movement, in order. Nearly all payments have one, so that few
-// payments are read whole.
+// unmatched returns the payments whose movement has no line, in order. Only these payments are read in full, because nearly all
+// payments have a line.
 func (m *matcher) unmatched(ctx context.Context, list []book.Outline) (ids []string, err error) {
 	all, taken := make([]string, len(list)), map[string]bool{}
 	for i, o := range list {

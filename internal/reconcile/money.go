@@ -60,7 +60,7 @@ func (m *matcher) CheckSuspend(ctx context.Context, list []Exception) error {
 	for _, e := range list {
 		switch {
 		case e.Kind == FeeOff:
-			return problem.Field("kind", "must not be a difference of fees: book the fee")
+			return problem.Field("kind", "must not be a fee difference: book the fee instead")
 		case e.Delta == 0:
 			return problem.Field("exception", "has no money to put into suspense: set the payment's outcome from the statement")
 		case e.Payment != "" && e.Kind != Twice:
@@ -154,7 +154,7 @@ func CheckAdopt(e Exception) (Source, error) {
 	switch {
 	case err != nil:
 	case e.Kind != TheirsOnly || e.Delta <= 0:
-		err = problem.Field("exception", "must be money that came in and that no payment of ours has")
+		err = problem.Field("exception", "must be money that came in and matches no payment of ours")
 	case source.Bank():
 		err = problem.Field("exception", "is a credit at a bank: request a deposit to a wallet that names its line")
 	}

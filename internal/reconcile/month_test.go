@@ -236,8 +236,9 @@ func (f *fixture) match() {
 	}
 }
 
-// A month of payments with planted faults of ten kinds: exactly the faults become exceptions, and matching again changes nothing. On each day
-// the exceptions explain the difference between statements and books to the pesewa. Resolved, none is left, and the balances are equal.
+// A month of payments has planted faults of ten kinds. Exactly the faults become exceptions, and a second matching changes nothing.
+// On each day the exceptions explain the difference between statements and books to the pesewa. After all are resolved, the
+// balances are equal.
 func TestMonth_findsPlantedFaults(t *testing.T) {
 	n, faults := 3000, 50
 	if matrix.Whole() {
@@ -319,13 +320,13 @@ func (g *month) books(f *fixture) {
 	}
 }
 
-// ours returns the money that our books have in an account before a moment.
+// ours returns the balance of an account in our books at a moment.
 func (f *fixture) ours(id ledger.AccountID, before time.Time) money.Pesewas {
 	f.t.Helper()
 	return f.moved(id, time.Time{}, before)
 }
 
-// moved returns the change of the money that our books have in an account, in a time.
+// moved returns the change of the balance of an account in our books within a period.
 func (f *fixture) moved(id ledger.AccountID, from, to time.Time) (sum money.Pesewas) {
 	f.t.Helper()
 	if err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
@@ -338,7 +339,8 @@ func (f *fixture) moved(id ledger.AccountID, from, to time.Time) (sum money.Pese
 	return sum
 }
 
-// ties fails the test unless on each day of the month the statements differ from our books by exactly the reasons that are listed.
+// ties fails the test unless the listed reasons explain the difference between the statements and our books on each day of the
+// month.
 func (g *month) ties(f *fixture) {
 	f.t.Helper()
 	ours := map[ledger.AccountID]money.Pesewas{} // at the end of the day
@@ -368,7 +370,7 @@ func (g *month) ties(f *fixture) {
 	}
 }
 
-// resolves ends every open exception, as people do with approvals, and moves the money out of suspense.
+// resolves resolves every open exception, as people do with approvals, and moves the money out of suspense.
 func (f *fixture) resolves() {
 	f.t.Helper()
 	act := 0
@@ -416,8 +418,8 @@ func (f *fixture) resolves() {
 	}
 }
 
-// A payment of the last second of a day, whose line is of the next day, is matched and no exception. On the day it is listed as in transit
-// at midnight, in both directions.
+// A payment in the last second of a day is matched with its line of the next day, and is not an exception. The day lists it as in
+// transit at midnight, in both directions.
 func TestMatch_aroundMidnight(t *testing.T) {
 	midnight := noon.Truncate(24 * time.Hour).Add(24 * time.Hour)
 	for name, c := range map[string]struct{ ours, theirs time.Time }{

@@ -117,14 +117,14 @@ func TestMatch_ownCreditAtBank(t *testing.T) {
 	}
 }
 
-// A transfer of our own money whose line and whose entry in the books are on two sides of midnight, or whose end is not booked, explains the
-// day by its amount.
+// A transfer of our own money explains the difference of a day by its amount if its line and its entry in our books have different
+// days, or if its end is not booked.
 func TestDay_ownTransferInTransit(t *testing.T) {
 	const source = "test/mtn/disbursement"
 	midnight := noon.Truncate(24 * time.Hour).Add(24 * time.Hour)
 	before, after := midnight.Add(-time.Minute), midnight.Add(time.Minute)
 	for name, c := range map[string]struct {
-		booked, line time.Time // a zero booked: the transfer is on its way
+		booked, line time.Time // a zero booked means that the transfer is in transit
 		want         money.Pesewas
 	}{
 		"booked before, the line after":  {before, after, -50_000},

@@ -16,9 +16,9 @@ func (m *matcher) CheckPair(ctx context.Context, e Exception, p book.Payment) (L
 	case err != nil:
 		return "", err
 	case e.Kind != TheirsOnly:
-		return "", problem.Field("exception", "must be a line that no payment of ours has")
+		return "", problem.Field("exception", "must be a line that matches no payment of ours")
 	case !m.of(source, p):
-		return "", problem.Field("payment", "is not of the account of the statement")
+		return "", problem.Field("payment", "must be a payment from the account of the statement")
 	}
 	l, err := m.Line(ctx, e.Line)
 	if err != nil {
@@ -29,7 +29,7 @@ func (m *matcher) CheckPair(ctx context.Context, e Exception, p book.Payment) (L
 		taken, err := queryMatches(tx, matchesOfPayments, []string{p.ID})
 		for _, one := range taken {
 			if one.leg == leg {
-				return problem.Field("payment", "has another line of a statement already")
+				return problem.Field("payment", "is matched with another line already")
 			}
 		}
 		return err

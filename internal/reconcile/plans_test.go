@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// scanned is a step of a plan that reads a table from its beginning to its end.
+// scanned matches a step of a plan that reads a whole table.
 var scanned = regexp.MustCompile(`SCAN (statement_lines|statement_matches|statement_exceptions|statement_versions|transfers|[elmot])\b`)
 
 var parameter = regexp.MustCompile(`\$(\d+)`)
@@ -17,14 +17,14 @@ var parameter = regexp.MustCompile(`\$(\d+)`)
 // parameters returns the number of parameters of a query.
 func parameters(sql string) (most int) {
 	for _, p := range parameter.FindAllStringSubmatch(sql, -1) {
-		n, _ := strconv.Atoi(p[1]) // the pattern has digits alone
+		n, _ := strconv.Atoi(p[1]) // the pattern matches only digits
 		most = max(most, n)
 	}
 	return most
 }
 
-// A statement that runs for each set, or for each line, reads no table whole. An index of some rows serves only a query that names the
-// condition of the index.
+// No query that runs for each set or each line reads a whole table. A query uses a partial index only if the query contains the
+// index's condition.
 func TestQueries_readNoTableWhole(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.SQLite)

@@ -114,8 +114,8 @@ var profiles = []Profile{
 			{field: FieldBalance, headings: []string{"Balance", "Balance After"}},
 			{field: FieldText, headings: []string{"Description"}},
 		}},
-	// The columns that pawaPay documents; the file has more that were not seen. Its Transaction ID is ours. A fee is a row of its own with the
-	// same id. There is no balance, so no payment is missing by this statement.
+	// The columns that pawaPay documents. The file has other columns that we have not seen. Its Transaction ID is our id. A fee is
+	// a separate row with the same id. The file has no balance, so it cannot show that a payment is missing.
 	{Name: "pawapay", Title: "pawaPay", Provider: "pawapay", Lag: 24 * time.Hour, Required: []Field{FieldReference, FieldDate, FieldAmount, FieldType},
 		Columns: []column{
 			{field: FieldDate, headings: []string{"Creation Date (UTC)", "Creation Date"}},

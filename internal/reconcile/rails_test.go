@@ -11,12 +11,13 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// oneBalance is the account of payments at a provider with one balance.
+// oneBalance returns the account of a payment at a provider that has only one account.
 func oneBalance(book.Payment) string { return provider.AccountDisbursement }
 
 const ledgerHeading = "id,createdAt,reason,model_responsible,model_row,difference,currency,balance\n"
 
-// Paystack's ledger has pesewas less the fee, and names a payment by Paystack's id of it. A transfer and a transaction may have one id.
+// Paystack's ledger has amounts in pesewas, less the fee, and identifies a payment by Paystack's own id. A transfer and a
+// transaction may have the same id.
 func TestMatch_paystackLedger(t *testing.T) {
 	const source = "test/paystack/disbursement"
 	at := func(r *row, rail, upstream string) { r.rail, r.upstream = rail, upstream }
@@ -56,7 +57,7 @@ func TestMatch_paystackLedger(t *testing.T) {
 	})
 }
 
-// The row of a fee in pawaPay's statement has the id of its deposit, and is no reversal of it.
+// The fee row in pawaPay's statement has the id of its deposit, but is not a reversal of the deposit.
 func TestMatch_pawapayFee(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

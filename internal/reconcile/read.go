@@ -305,7 +305,7 @@ func (r *reader) evidence() error {
 	case r.Lines == 0:
 		return problem.Field("file", "has no lines")
 	case marks['.'] > 0 && marks[','] > 0:
-		return refused(max(marks['.'], marks[',']), "", "has decimals behind another mark than the rows above")
+		return refused(max(marks['.'], marks[',']), "", "has another decimal mark than the rows above")
 	}
 	r.mark = '.'
 	if marks[','] > 0 {

@@ -201,7 +201,7 @@ func TestRead_refusals(t *testing.T) {
 		"an impossible date":     {mtnHeading + strings.Replace(good("1", "10.00"), "11-20", "13-20", 1), "mtn", "row 2, column Date: must be a date"},
 		"dates of both orders":   {"Date,Details,Debit,Credit\n13/04/2026,a,1.00,\n04/13/2026,b,1.00,\n", "bank", "row 3 has a date in another order"},
 		"a wrong total":          {"Date,Details,Debit,Credit\n13/04/2026,a,1.00,\n,Total,2.00,\n", "bank", "the total is 2.00, and the rows above add up to 1.00"},
-		"two marks of decimals":  {"Date;Details;Debit;Credit\n13/04/2026;a;1.00;\n13/04/2026;b;1,00;\n", "bank", "another mark"},
+		"two marks of decimals":  {"Date;Details;Debit;Credit\n13/04/2026;a;1.00;\n13/04/2026;b;1,00;\n", "bank", "another decimal mark"},
 		"an open quote":          {mtnHeading + good("1", "10.00") + `2,"` + "\n", "mtn", "row 3"},
 		"no lines":               {mtnHeading, "mtn", "has no lines"},
 	} {

@@ -22,7 +22,7 @@ type Selection struct {
 	Digest string // of the exceptions with the versions of their lines
 	Files  []File // that brought the lines
 
-	versions map[string]int // of the lines
+	versions map[string]int // sum of the lines
 }
 
 // File is a statement file with the person who imported it. That person approves no resolution of its lines.
@@ -118,7 +118,7 @@ func selection(tx *db.Tx, sql string, ids []string) (n Selection, err error) {
 	return n, err
 }
 
-// DigestOf returns the digest of some exceptions of the selection, as a selection of these alone has it.
+// DigestOf returns the digest that a selection of only these exceptions would have.
 func (n Selection) DigestOf(list ...Exception) string {
 	sum := sha256.New()
 	for _, e := range list {

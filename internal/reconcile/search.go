@@ -17,7 +17,7 @@ type similarity struct {
 	amount money.Pesewas
 }
 
-// maxCandidates is how many payments are kept for a line. A line with more than one has no match.
+// maxCandidates is the maximum number of payments that are stored for a line. A line with more than one payment has no match.
 const maxCandidates = 3
 
 // search searches the payments of lines among all payments of their days.
@@ -124,7 +124,7 @@ func (m *matcher) walk(ctx context.Context, s *search) error {
 	return m.loadFees(ctx, s.set)
 }
 
-// note stores the id of a payment that may be that of lines, and reports whether it did.
+// note stores the id of a payment that may belong to lines, and reports whether it did.
 func (s *search) note(o book.Outline) (noted bool) {
 	add := func(to map[string][]string, lines []string) {
 		for _, line := range lines {
@@ -154,8 +154,8 @@ func (s *search) candidates(l Line, ids []string) (list []ours) {
 	return list
 }
 
-// inDirection returns the payments of the line's direction, of several with one id: a provider may count collections and
-// payouts apart.
+// inDirection returns the payment with the line's direction if several payments have the same id, because a provider may count
+// collections and payouts separately.
 func inDirection(l Line, list []ours) []ours {
 	if len(list) < 2 {
 		return list

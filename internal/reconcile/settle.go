@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// The movements of one settlement at providers of the same mode that no other line of a bank has.
+	// The movements of one settlement at providers of the same mode, without movements that are matched with another line of a
+	// bank.
 	sumOfSettlement = `SELECT count(*), CAST(COALESCE(sum(amount), 0) AS INTEGER), CAST(COALESCE(sum(amount - fee), 0) AS INTEGER) FROM statement_lines
 WHERE settlement = $1 AND settlement <> '' AND status = 'success' AND substr(source, 1, $2) = $3 AND source <> $4
 AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)`

@@ -83,7 +83,7 @@ func ParseSource(name string) (Source, error) {
 	}
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 {
-		return Source{}, problem.Field("source", "must be such as live/mtn/collection or live/bank/gcb")
+		return Source{}, problem.Field("source", "must have the form of live/mtn/collection or live/bank/gcb")
 	}
 	s := Source{ID: name, Mode: tenant.Mode(parts[0]), Profile: parts[1], Account: parts[2]}
 	p, known := ProfileOf(s.Profile)
@@ -158,10 +158,10 @@ func (s *store) Source(ctx context.Context, name string) (Source, error) {
 	return source, err
 }
 
-// readingTime is how long a file may be read before another one of the source may start.
+// readingTime is the maximum time for reading a file before another file of the source may start.
 const readingTime = 15 * time.Minute
 
-// claim lets only one file of a source be read at a time.
+// claim ensures that only one file of a source is read at a time.
 func (s *store) claim(ctx context.Context, source Source, id string) error {
 	now := s.clock.Now()
 	return s.db.Write(ctx, func(tx *db.Tx) error {

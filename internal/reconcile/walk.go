@@ -32,7 +32,7 @@ func apart(list []span) (joined []span) {
 // walked is how many payments are read at once.
 const walked = 1000
 
-// outlines reads the payments of a source that were accepted in a time, in parts.
+// outlines reads the payments of a source that were accepted within a period, in parts.
 func (m *matcher) outlines(ctx context.Context, source Source, from, to time.Time, do func([]book.Outline) error) error {
 	for after := book.IDAt(from); after != ""; {
 		list, next, err := m.payments.OutlinesBetween(ctx, source.Provider, string(source.Mode), after, to, walked)
