@@ -142,7 +142,7 @@ func checkBatchesOf(tx *db.Tx, ids []string, found *ledger.Findings) error {
 		var id, status string
 		var rest, accepted, in, out, drawn, n int64
 		err := r.Scan(&id, &status, &rest, &accepted, &in, &out, &drawn, &n)
-		found.Add("batch %s is %s with a rest of %s: it took %s, %d payouts of %d accepted rows drew %s, %s went back", id, status, money.Pesewas(rest), money.Pesewas(in),
+		found.Add("batch %s is %s and has %s left: it reserved %s, %d payouts of %d accepted rows used %s, and %s was returned", id, status, money.Pesewas(rest), money.Pesewas(in),
 			n, accepted, money.Pesewas(drawn), money.Pesewas(out))
 		return err
 	})

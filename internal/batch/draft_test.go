@@ -353,7 +353,7 @@ func TestDraft_providersLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows, err := n.BadRows(t.Context(), b, 0, 10)
-		if err != nil || len(rows) != 2 || rows[0].Line != 1 || rows[1].Line != 3 || !strings.Contains(fmt.Sprint(rows[0].Problems), "amount") || !strings.Contains(fmt.Sprint(rows[0].Problems), "not taken by a provider") {
+		if err != nil || len(rows) != 2 || rows[0].Line != 1 || rows[1].Line != 3 || !strings.Contains(fmt.Sprint(rows[0].Problems), "amount") || !strings.Contains(fmt.Sprint(rows[0].Problems), "outside the limits of every provider") {
 			t.Fatalf("%+v, %v", rows, err)
 		}
 		n.pauseRail(true)

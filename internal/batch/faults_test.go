@@ -325,7 +325,7 @@ func TestRecoveryBegan_stopsAll(t *testing.T) {
 			t.Errorf("%d rows are undecided (%v)", rows, err)
 		}
 		heir := f.node("b")
-		heir.leap(pauseTime) // a recovery may take as long as it does
+		heir.leap(pauseTime) // the recovery may last as long as needed
 		if err := errors.Join(heir.Resume(t.Context(), running.Tenant, running.ID, nil), heir.Cancel(t.Context(), paused.Tenant, paused.ID, "not now", "ama", nil)); err != nil {
 			t.Fatal(err)
 		}

@@ -156,8 +156,8 @@ func newBank() *bank {
 	return &bank{paid: map[string]money.Pesewas{}, party: map[string]string{}, posts: map[string]int{}}
 }
 
-// restored returns a fixture with a fresh database, as after a restore of a backup that knows the account and nothing of its
-// batches. The provider has what it paid.
+// restored returns a fixture with a new database, as after the restore of a backup that has the account and none of its batches.
+// The provider still has its payments.
 func (f *fixture) restored() *fixture {
 	f.t.Helper()
 	r := newFixture(f.t, dbtest.Open(f.t, f.db.Engine()))
@@ -365,7 +365,7 @@ func (n *node) pass(d time.Duration) {
 	}
 }
 
-// leap passes d like a machine that slept: every timer on the way fires once, at its end. Then an hour passes.
+// leap advances the clock by d as if the machine slept: every timer that is due fires once, after d. Then an hour passes.
 func (n *node) leap(d time.Duration) {
 	n.f.t.Helper()
 	n.quiet()

@@ -15,14 +15,14 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// receiver is an account's receiver of the ends of batches.
+// receiver receives the events of finished batches of an account.
 type receiver struct {
 	mu     sync.Mutex
 	events map[string][]endEvent // by the id of the batch
 	ids    []string
 }
 
-// receives sets the address of the account, and returns its receiver.
+// receives sets the webhook URL of the account, and returns its receiver.
 func (n *node) receives() *receiver {
 	t := n.f.t
 	t.Helper()
@@ -46,7 +46,7 @@ func (n *node) receives() *receiver {
 	return r
 }
 
-// wantOne returns the event of a batch, and fails the test unless it came once.
+// wantOne returns the event of a batch. It fails the test unless the event arrived exactly once.
 func (r *receiver) wantOne(t testing.TB, id string) (e endEvent) {
 	t.Helper()
 	r.mu.Lock()
@@ -58,7 +58,7 @@ func (r *receiver) wantOne(t testing.TB, id string) (e endEvent) {
 	return e
 }
 
-// An account that has set an address gets one event for each batch that ends, with what became of its rows.
+// An account with a webhook URL gets one event for each finished batch, with the number of rows by outcome.
 func TestEnd_notifiesAccount(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -103,7 +103,7 @@ func TestEnd_notifiesAccount(t *testing.T) {
 	})
 }
 
-// A batch whose counts another release did not store has them in its event.
+// The event of a batch has its counts, even if an earlier release did not store them.
 func TestEnd_countsRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).node("a")

@@ -12,10 +12,10 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// quoted writes a cell of a CSV.
+// quoted returns a text as a quoted cell of CSV.
 func quoted(text string) string { return `"` + strings.ReplaceAll(text, `"`, `""`) + `"` }
 
-// read uploads rows and returns them as they were read.
+// read uploads a file and returns its rows.
 func (n *node) read(name, text string) []Row {
 	n.f.t.Helper()
 	b, err := n.upload(name, text)
@@ -29,7 +29,7 @@ func (n *node) read(name, text string) []Row {
 	return rows
 }
 
-// Amounts are read as people write them. An amount that could mean another one is a fault of its row.
+// Amounts may have the forms that people write. An amount with two possible readings is an error of its row.
 func TestDraft_amountForms(t *testing.T) {
 	n := newFixture(t, dbtest.Open(t, db.SQLite)).stopped("a")
 	for text, want := range map[string]money.Pesewas{"1,234.50": 123_450, "GHS 5": 500, "5": 500, " 5.00 ": 500, "5.5": 550, "1 234.50": 123_450, "0.50": 50, "₵5": 500, "GH¢ 5.00": 500, "1,234": 123_400, "GHS 1 234 567.5": 0, "1'234.50": 123_450, "12 345": 1_234_500, "'5": 500, "5 GHS": 500, "GH₵ 5": 500, "9\u202f999.99": 999_999,
@@ -54,7 +54,7 @@ func (n *node) newest() string {
 	return list[0].ID
 }
 
-// Numbers are read as people and spreadsheets write them. A number that lost digits is a fault of its row.
+// Numbers may have the forms that people and spreadsheets write. A number that lost digits is an error of its row.
 func TestDraft_numberForms(t *testing.T) {
 	n := newFixture(t, dbtest.Open(t, db.SQLite)).stopped("a")
 	for text, good := range map[string]bool{"+233241234567": true, "233241234567": true, "0241234567": true, "024 123 4567": true, "241234567": true, "241234567.0": true, "2.33241234567E+11": true, "'0241234567": true,
@@ -70,7 +70,7 @@ func TestDraft_numberForms(t *testing.T) {
 	}
 }
 
-// The same rows are the same batch in each encoding and with each separator, and a long name is kept in part or refused.
+// The same rows make the same batch in every encoding and with every separator. A long name is shortened or refused.
 func TestDraft_fileForms(t *testing.T) {
 	n := newFixture(t, dbtest.Open(t, db.SQLite)).stopped("a")
 	plain := "number,network,amount,name\n0241234567,MTN,1234.50,Ama Ofori-Atta\n0241234568,MTN,5,Kwabena Ɔkɔ\n"
@@ -102,8 +102,8 @@ func TestDraft_fileForms(t *testing.T) {
 	}
 }
 
-// A reference that two rows have is named before the batch is sent: a program is refused, and people are warned. Sent all the same, one row
-// is paid and the money of the other returns.
+// A reference on two rows is reported before the batch is sent: programs get a refusal, and people get a warning. If a person sends
+// the batch anyway, one row is paid and the money of the other row returns.
 func TestDraft_referenceTwice(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).node("a")
@@ -130,7 +130,7 @@ func TestDraft_referenceTwice(t *testing.T) {
 	})
 }
 
-// Payrolls name the amount by what it is and in which money.
+// The amount column of a payroll is recognised by its heading, such as "Net Pay (GHS)".
 func TestDraft_payrollHeadings(t *testing.T) {
 	n := newFixture(t, dbtest.Open(t, db.SQLite)).stopped("a")
 	for i, heading := range []string{"Net Pay (GHS)", "NET SALARY GH", "Amount in Cedis", "Net pay", "Amount (GH¢)"} {

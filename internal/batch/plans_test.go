@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// PostgreSQL finds the rows of a set by their key, also while it has the statistics of an earlier small batch, or none. Before, each row of
-// a set was compared with every row of the batch.
+// PostgreSQL finds the rows of a set by their key, even without statistics or with those of an earlier small batch. Otherwise it
+// would compare each row of a set with every row of the batch.
 func TestPlans_rowsByKey(t *testing.T) {
 	d := dbtest.Open(t, db.Postgres)
 	n := newFixture(t, d).node("a")

@@ -311,8 +311,8 @@ func TestFind_byStatus(t *testing.T) {
 	})
 }
 
-// A database that is restored from before a draft lost its Idempotency-Key. The repeated request makes a new draft with the same code, so
-// its payouts have the references of before. Rows of a batch that the database still has are named as paid.
+// A restored database from before a draft has no Idempotency-Key of it. The repeated request then makes a new draft with the same
+// code, so its payouts get the same references. Rows of a batch that the database still has are reported as paid.
 func TestRecovery_sameIdempotencyKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

@@ -92,7 +92,7 @@ func (s *Batches) Settle(ctx context.Context, tenantID, id, key, choice string) 
 	} else if bank, is := known.find(choice); is {
 		name = bank.Name
 	} else {
-		return 0, problem.Field("choice", "must be a network, or a bank of the list")
+		return 0, problem.Field("choice", "must be a network or a bank from the list")
 	}
 	for {
 		var rows []Row
