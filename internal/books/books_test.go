@@ -89,7 +89,7 @@ func (f *fixture) exec(sql string, args ...any) {
 	}
 }
 
-// A fault is inserted and corrected by an SQL statement. $1 is a payment.
+// fault is a fault of the books: plant inserts it and mend corrects it, both by an SQL statement. $1 is a payment.
 type fault struct{ plant, mend string }
 
 // faults are wrong rows of a payment. The first payments of a fixture are payouts that succeeded.
@@ -105,7 +105,7 @@ var faults = map[string]fault{
 	"a counter":          {`UPDATE payment_counters SET n = n + 1 WHERE level = 0 AND kind = 'payout' AND $1 <> ''`, `UPDATE payment_counters SET n = n - 1 WHERE level = 0 AND kind = 'payout' AND $1 <> ''`},
 }
 
-// TestRecent_findsNewFaults: a wrong row among the newest is found by the next recent check, and counts until it is corrected.
+// TestRecent_findsNewFaults: the next recent check finds a wrong row among the newest rows, and counts it until it is corrected.
 func TestRecent_findsNewFaults(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -185,8 +185,7 @@ func TestCheck_manySets(t *testing.T) {
 	})
 }
 
-// TestFull_findsOldFaults: a wrong row anywhere is found by the next full check, and reported until a full check finds it
-// corrected.
+// TestFull_findsOldFaults: the next full check finds a wrong row anywhere. It stays reported until a full check finds it corrected.
 func TestFull_findsOldFaults(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -251,7 +250,7 @@ func TestWork_goesOn(t *testing.T) {
 	})
 }
 
-// post posts a transfer with a time.
+// post posts a transfer with the given time.
 func (f *fixture) post(at time.Time) {
 	f.t.Helper()
 	err := f.db.Write(f.t.Context(), func(tx *db.Tx) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// next returns the end of the proof of the recent check.
+// next returns the time up to which the recent check has proved the books.
 func (f *fixture) next() (next int64) {
 	f.t.Helper()
 	err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
@@ -25,8 +25,8 @@ func (f *fixture) next() (next int64) {
 	return next
 }
 
-// After the clock was set back, new transfers lie before the end of the proof. The recent check finds their faults at once, and
-// faults of accounts after a full check.
+// After a step of the clock back, the times of new transfers lie in the proven period. The recent check finds the faults of these
+// transfers at once, and a full check finds the faults of accounts.
 func TestRecent_clockSetBack(t *testing.T) {
 	for name, by := range map[string]time.Duration{"hours": 5 * time.Hour, "little more than the overlap": proofEnds + 20*time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,8 @@ func TestRecent_clockSetBack(t *testing.T) {
 	}
 }
 
-// The clocks of two nodes differ by up to clock.Skew. That is no step: the proof goes on, and no full check is requested.
+// The clocks of two nodes may differ by up to clock.Skew. This is not a clock step: the checks continue, and no full check is
+// requested.
 func TestRecent_clocksDiffer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -107,7 +108,8 @@ func (f *fixture) dueNow() (due bool) {
 	return due
 }
 
-// While a clock that was set forward may still have transfers from before to commit, the proof stays where it is, and so does the full check.
+// After a step of the clock forward, a transfer with an earlier time may still be uncommitted. Until then neither check extends its
+// proof.
 func TestChecks_clockSetForward(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -130,7 +132,7 @@ func TestChecks_clockSetForward(t *testing.T) {
 		if s, err := f.State(t.Context()); err != nil || s.Stage != string(stageTransfers) {
 			t.Errorf("the full check did not wait: %+v, %v", s, err)
 		}
-		f.post(at) // a transfer from before the step commits
+		f.post(at) // a transfer with a time from before the step commits
 		f.sound("a transfer from before the step")
 		f.loader.Clock.Advance(2 * ledger.Overlap)
 		f.sound("later")
@@ -142,7 +144,7 @@ func TestChecks_clockSetForward(t *testing.T) {
 	})
 }
 
-// A full check that had begun when the clock was set back begins again.
+// A full check that is running when the clock is set back starts again.
 func TestFull_clockSetBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

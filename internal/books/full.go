@@ -52,8 +52,8 @@ func (c *check) due(now time.Time) bool {
 	}
 }
 
-// outlived reports whether the clock was set back to before the beginning of the check. Transfers may then be posted
-// before rows that the check has passed.
+// outlived reports whether the clock was set back to a time before the check began. New transfers may then have times before rows
+// that the check has passed.
 func (c *check) outlived(now time.Time) bool { return c.begunAt.Sub(now) > clock.Skew }
 
 const (
@@ -113,7 +113,7 @@ func (b *Books) begin(ctx context.Context) (c *check, err error) {
 	return c, err
 }
 
-// waits reports whether the check waits because the clock was set lately: transfers from before that may not be committed.
+// waits reports whether the check must wait because the clock was set recently: earlier transfers may not be committed yet.
 func (b *Books) waits(c *check) bool {
 	return c.stage == stageTransfers && b.clock.Ago(proofEnds).IsZero()
 }

@@ -44,7 +44,7 @@ var messageFaults = map[string]fault{
 	"a campaign removed": {`UPDATE campaigns SET id = '00' || $1 WHERE id = $1`, `UPDATE campaigns SET id = $1 WHERE id = '00' || $1`},
 }
 
-// A wrong row of a new campaign is found by the next recent check, and one of an old campaign by the next full check and by no recent one.
+// The next recent check finds a wrong row of a new campaign. Only a full check finds a wrong row of an old campaign.
 func TestChecks_findFaultsOfMessages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -77,7 +77,7 @@ func TestChecks_findFaultsOfMessages(t *testing.T) {
 	})
 }
 
-// The recent check reads old campaigns that wait in sets of 10,000 recipients, and all of the sets.
+// The recent check reads old waiting campaigns in sets of 10,000 recipients, and reads all of them.
 func TestRecent_waitingCampaignsInSets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -88,7 +88,7 @@ func TestRecent_waitingCampaignsInSets(t *testing.T) {
 		f.sound("with campaigns")
 		f.loader.Clock.Advance(3 * ledger.Overlap)
 		f.sound("later")
-		for _, id := range ids { // each lacks most of its charge
+		for _, id := range ids { // each campaign lacks most of its charge
 			f.exec(`UPDATE campaigns SET recipients = 10000, numbers = '', left_over = 1 WHERE id = $1`, id)
 			f.exec(`INSERT INTO chunks (tenant, campaign, no, state, turn, begun, marked_at, size, recipients, created_at) VALUES ($1, $2, 1, 'ready', 1, 0, 0, 9999, '', 1)`, f.tenant.ID, id)
 		}

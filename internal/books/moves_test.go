@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// half begins a full check and stores its first step.
+// half starts a full check and stores its first step.
 func (f *fixture) half() {
 	f.t.Helper()
 	f.loader.Clock.Advance(48 * time.Hour)
@@ -42,7 +42,7 @@ func (f *fixture) in(d *db.DB) *fixture {
 	return &fixture{Books: New(d, l.Clock), t: f.t, loader: l, tenant: l.Tenant("Esi Foods", 1_000_000*money.Cedi), old: f.old}
 }
 
-// goesOn fails the test unless both checks go on from their stored state, and find faults among old and new payments.
+// goesOn fails the test unless both checks continue from their stored state, and find faults of old and new payments.
 func (f *fixture) goesOn() {
 	f.t.Helper()
 	before, err := f.State(f.t.Context())
@@ -71,7 +71,7 @@ func (f *fixture) goesOn() {
 	f.finds("an old payment", wrong)
 }
 
-// After a restore the checks go on from where the backup has them.
+// After a restore the checks continue from the state in the backup.
 func TestRestore_checksGoOn(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestRestore_checksGoOn(t *testing.T) {
 	}
 }
 
-// After a move to PostgreSQL the checks go on from where they were on SQLite.
+// After a move to PostgreSQL the checks continue from their state on SQLite.
 func TestMove_checksGoOn(t *testing.T) {
 	f := newFixture(t, dbtest.Open(t, db.SQLite))
 	secret, err := config.NewSecret(slices.Repeat([]byte{1}, config.SecretBytes))
@@ -114,7 +114,7 @@ func TestMove_checksGoOn(t *testing.T) {
 	f.in(to).goesOn()
 }
 
-// An erasure changes no amount, so that the checks go on over erased payments.
+// An erasure changes no amount, so the checks continue over erased payments.
 func TestErasure_checksGoOn(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

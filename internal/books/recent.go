@@ -74,7 +74,7 @@ type recent struct {
 	proof  *ledger.Proof
 	proven bool
 	since  int64 // microseconds; payments and batches since then are checked
-	last   int64 // the proof goes no further; zero: the clock was set lately, and the proof stays where it is
+	last   int64 // new end of the proof; zero: the proof is not extended, because the clock was set recently
 	found  Found
 }
 

@@ -167,8 +167,8 @@ func (c *check) save(tx *db.Tx) error {
 // proven reports whether the check has sums from which the next check can continue.
 func (c *check) proven() bool { return c.proof.Next != math.MinInt64 }
 
-// proofEnds is how long before a check its proof ends. The clock of another node, which makes the next check or posts
-// transfers, may be clock.Skew behind.
+// proofEnds is the time between the end of a proof and its check. The clock of another node that makes the next check or posts
+// transfers may be clock.Skew behind.
 const proofEnds = ledger.Overlap + clock.Skew
 
 // setBack reports whether the clock was set back so far since the check ended that transfers posted since then may lie
