@@ -219,7 +219,7 @@ func (s *Store) Discard(ctx context.Context, tenantID, id string) error {
 	return s.write(ctx, errFrozen(), discardDraft, tenantID, id)
 }
 
-// write runs one in a transaction of its own.
+// write runs a statement about one draft in its own transaction.
 func (s *Store) write(ctx context.Context, refused error, sql string, args ...any) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error { return one(tx, refused, sql, args...) })
 }

@@ -88,7 +88,8 @@ func (f *fixture) request(d Draft) {
 	f.Write(func(tx *db.Tx) error { return f.RequestIn(tx, d, "a request") })
 }
 
-// The fields of a text come from the columns of a file and from contacts. The text of a value is not read for fields.
+// The fields of a text take their values from the columns of a file and from contacts. A value that looks like a field is not
+// replaced again.
 func TestCreate_fieldsOfAFile(t *testing.T) {
 	each(t, func(f *fixture) {
 		file := "Phone,First Name,Balance due\n0241000001,Ama,GHS 12.50\n0241000002,,7\n0241000003,{balance_due},8\n024,Kofi,9\n0241000001,Ama again,10\n0241000004,\"Yaa\nAsantewaa\",11\n"
@@ -105,7 +106,7 @@ func TestCreate_fieldsOfAFile(t *testing.T) {
 	})
 }
 
-// Groups give names. A number that is also pasted is one recipient, and numbers that opted out are left out.
+// Contact groups provide names. A number that is in a group and in the list is one recipient. Numbers that opted out are left out.
 func TestCreate_groupsAndNumbers(t *testing.T) {
 	each(t, func(f *fixture) {
 		g, _, err := f.contacts.AddGroup(t.Context(), idempotency.Caller{Tenant: "shop"}, "customers", "")
@@ -129,7 +130,7 @@ func TestCreate_groupsAndNumbers(t *testing.T) {
 	})
 }
 
-// A text with a field that nobody has, or in another notation, is refused before anything is stored.
+// A text is refused if no recipient has its field, or if the field has another notation. Nothing is stored.
 func TestCreate_refusals(t *testing.T) {
 	each(t, func(f *fixture) {
 		numbers := Source{Numbers: "0241000001"}
@@ -154,7 +155,7 @@ func TestCreate_refusals(t *testing.T) {
 	})
 }
 
-// A form that is sent again makes one draft, and a draft is sent once, as it was requested.
+// A form that is submitted twice makes one draft. A draft is sent once, with the text and price of its request.
 func TestSend_once(t *testing.T) {
 	each(t, func(f *fixture) {
 		id := uuid.NewString()
@@ -204,7 +205,7 @@ func TestSend_once(t *testing.T) {
 	})
 }
 
-// A withdrawn draft can be changed, and a request for the earlier text is refused.
+// After its request is withdrawn, a draft can be changed. A request for the earlier text is then refused.
 func TestSend_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		d := f.must("Hi", Source{Numbers: "0241000001"})
@@ -255,7 +256,7 @@ func TestDrafts_bounded(t *testing.T) {
 	})
 }
 
-// A recovery deletes drafts, requested ones too: they may have been sent before the restore.
+// A recovery deletes all drafts, because a requested draft may have been sent before the restore.
 func TestRecoveryBegan_deletesDrafts(t *testing.T) {
 	each(t, func(f *fixture) {
 		written, requested := f.must("Hi", Source{Numbers: "0241000001"}), f.must("Ho", Source{Numbers: "0241000002"})
@@ -272,7 +273,7 @@ func TestRecoveryBegan_deletesDrafts(t *testing.T) {
 	})
 }
 
-// Fields are filled in texts of every length with characters of one, two and four octets.
+// Fields are replaced in texts of every length, with characters of one, two and four octets.
 func FuzzFill(f *testing.F) {
 	f.Add("Hi {first_name}", "Ama")
 	f.Add("{a|b}{c}", "{c}")
@@ -292,7 +293,7 @@ func FuzzFill(f *testing.F) {
 	})
 }
 
-// A text that repeats a field makes texts whose size together is bounded, before they fill the memory.
+// A text that repeats a field is refused before its long texts fill the memory.
 func TestCreate_longTextsTogether(t *testing.T) {
 	each(t, func(f *fixture) {
 		var file strings.Builder
@@ -301,13 +302,13 @@ func TestCreate_longTextsTogether(t *testing.T) {
 			fmt.Fprintf(&file, "0241%06d,%s\n", i, strings.Repeat("x", 100))
 		}
 		_, err := f.create(strings.Repeat("{a}", 600), Source{File: strings.NewReader(file.String())})
-		if e := problem.From(err); e.Kind != problem.Invalid || len(e.Fields["message"]) != 1 || !strings.Contains(e.Fields["message"][0], "too long together") {
+		if e := problem.From(err); e.Kind != problem.Invalid || len(e.Fields["message"]) != 1 || !strings.Contains(e.Fields["message"][0], "too long in all") {
 			t.Errorf("%v", err)
 		}
 	})
 }
 
-// A blocked account sends nothing, even if it was blocked after the request.
+// A blocked account sends nothing, even if it was blocked after the request was made.
 func TestSend_blockedAccount(t *testing.T) {
 	each(t, func(f *fixture) {
 		d := f.must("Hi", Source{Numbers: "0241000001"})

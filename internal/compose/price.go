@@ -68,7 +68,7 @@ func (s *Store) filled(ctx context.Context, d Draft) (f Filled, err error) {
 			continue
 		}
 		if size += len(own); size > maxFilled && len(text.fields) > 0 {
-			return f, problem.Field("message", "makes texts that are too long together. Shorten it, or divide the recipients")
+			return f, problem.Field("message", "makes texts that are too long in all. Shorten the text, or divide the recipients")
 		}
 		f.Texts = append(f.Texts, messaging.Addressed{Number: number, Text: own})
 	}

@@ -213,7 +213,7 @@ func (r *reading) file(from io.Reader) (err error) {
 		case err != nil:
 			return err
 		}
-		text, _ := row.Text(form.Fields[0].Name) // a cell that has no text is no number
+		text, _ := row.Text(form.Fields[0].Name) // a cell without text is not a number
 		number, err := msisdn.ParseCell(text)
 		if err != nil {
 			r.draft.Invalid++

@@ -24,7 +24,8 @@ func (s *Store) RequestIn(tx *db.Tx, d Draft, request string) error {
 	return one(tx, errChanged(), requestDraft, d.Tenant, d.ID, request, d.Digest)
 }
 
-// Withdraw makes the draft of a request a draft again. It leaves a draft as it is that is sent or belongs to another request.
+// Withdraw makes the draft of a request a draft again. It does not change a draft that was sent, or that belongs to another
+// request.
 func (s *Store) Withdraw(tx *db.Tx, tenantID, id, request string) error {
 	_, err := tx.Exec(withdrawDraft, tenantID, id, request)
 	return err
@@ -39,8 +40,8 @@ func one(tx *db.Tx, refused error, sql string, args ...any) error {
 	return err
 }
 
-// Send charges and stores the campaigns of a requested draft, and ends the draft, in one transaction that also calls also.
-// Errors: the errors of messaging's SendComposed, and Invalid with the code changed_since if the digest differs.
+// Send charges and stores the campaigns of a requested draft, and ends the draft, in one transaction. also runs in the same
+// transaction. Errors: the errors of messaging's SendComposed, and Invalid with the code changed_since if the digest differs.
 func (s *Store) Send(ctx context.Context, tenantID, id, digest string, also func(tx *db.Tx, p Price) error) error {
 	d, err := s.Get(ctx, tenantID, id)
 	if err != nil {

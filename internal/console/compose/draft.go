@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/smstext"
 )
 
-// shownTexts is how many recipients the page of a draft shows with their texts.
+// shownTexts is the number of recipients whose texts the page of a draft shows.
 const shownTexts = 10
 
 // find returns the draft of the path.
@@ -225,7 +225,7 @@ func (ps *Pages) send(v *console.Visit) (console.Answer, error) {
 	if now.Status == compose.Requested && problem.Is(err, problem.Unavailable) {
 		return ps.show(v, now, err)
 	}
-	if now.Status != compose.Written { // the first of two clicks
+	if now.Status != compose.Written { // the first click of a double click has sent the draft
 		return console.Answer{To: draftPath(v, d.ID)}, nil
 	}
 	if e := problem.From(err); e.Code == console.CodeStepUp || !slices.Contains(shownKinds, e.Kind) {

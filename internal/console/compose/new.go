@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// maxText is the most bytes of a text of the form.
+	// maxText is the maximum size in bytes of a text of the form.
 	maxText = 4 * compose.MaxMessage
-	// maxNumbers is the most bytes of pasted numbers.
+	// maxNumbers is the maximum size in bytes of the pasted numbers.
 	maxNumbers = 2 << 20
-	// atForm is the form of a time in the browser's field.
+	// atForm is the format of times in the browser's field.
 	atForm = "2006-01-02T15:04"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// uploadBody is the most bytes of the form with a file.
+// uploadBody is the maximum size in bytes of the form with its file.
 const uploadBody = sheet.MaxBytes + 4<<20
 
 // textInputs are the fields of the form that changes a draft.
