@@ -63,7 +63,7 @@ func (g *gate) enter(ctx context.Context, p engine.Purpose) (pass, error) {
 		use := g.useLocked(p.Tenant)
 		if use.waits >= tenantWaits {
 			g.mu.Unlock()
-			return pass{}, fmt.Errorf("%w: too much bulk work of one tenant waits", ErrUnavailable)
+			return pass{}, fmt.Errorf("%w: too many bulk transactions of one tenant are waiting", ErrUnavailable)
 		}
 		use.waits++
 	}

@@ -34,7 +34,7 @@ const TriedRoom = 16 << 20
 const sqlTryRoom = `CREATE TEMPORARY TABLE makola_room ON COMMIT DROP AS
 	SELECT repeat(md5(n::text), 60) AS filler FROM generate_series(1, 8192) AS n`
 
-var errTried = errors.New("db: there is room")
+var errTried = errors.New("db: rolled back after the test of free space")
 
 // TryRoom stores TriedRoom bytes on PostgreSQL's disk and rolls back, to see whether they fit. PostgreSQL has no
 // function that returns the free space.

@@ -169,7 +169,7 @@ func (t *Tx) exchange(statements []*engine.Statement) error {
 		return errors.New("db: the transaction has ended")
 	}
 	if t.reading {
-		return errors.New("db: a statement was sent from inside another one's rows")
+		return errors.New("db: a statement was sent while the rows of another statement were open")
 	}
 	if err := t.ctx.Err(); err != nil {
 		return err

@@ -42,7 +42,7 @@ func (d *DB) WriteRecognising(ctx context.Context, landed func(*Tx) (bool, error
 
 func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(*Tx) error) (err error) {
 	if ctx.Value(txKey{}) != nil {
-		return errors.New("db: a transaction inside a transaction")
+		return errors.New("db: nested transaction")
 	}
 	p := purposeOf(ctx, engine.ModeWrite)
 	caller := ctx
@@ -82,7 +82,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 			}
 			there, lookErr := d.ask(ctx, p, err, landed)
 			if lookErr != nil {
-				return fmt.Errorf("%w: the look for its rows failed: %w", ErrAmbiguous, errors.Join(err, lookErr))
+				return fmt.Errorf("%w: the search for its rows failed: %w", ErrAmbiguous, errors.Join(err, lookErr))
 			}
 			if there {
 				callAll(doubted)
@@ -198,7 +198,7 @@ func (d *DB) ReadWhole(ctx context.Context, fn func(*Tx) error) error {
 
 func (d *DB) read(ctx context.Context, m engine.Mode, fn func(*Tx) error) error {
 	if ctx.Value(txKey{}) != nil {
-		return errors.New("db: a transaction inside a transaction")
+		return errors.New("db: nested transaction")
 	}
 	p := purposeOf(ctx, m)
 	caller := ctx

@@ -11,10 +11,10 @@ import (
 // Errors that callers of db distinguish with errors.Is.
 var (
 	// ErrUnique is returned if a write violates a unique constraint.
-	ErrUnique = errors.New("db: the key is taken")
+	ErrUnique = errors.New("db: unique constraint violated")
 	// ErrGuard is returned if a deferred statement affected another number of rows than it had to. The transaction
 	// was then rolled back.
-	ErrGuard = errors.New("db: a guarded write did not find its rows")
+	ErrGuard = errors.New("db: a guarded write affected another number of rows")
 	// ErrAmbiguous is returned if the response to COMMIT was lost. The transaction may be committed or not. Like
 	// ErrUnavailable it is a *problem.Error, so that callers outside db report it correctly.
 	ErrAmbiguous error = problem.New(problem.Unavailable, "outcome_unknown",
@@ -27,9 +27,9 @@ var (
 
 // The classes of errors by which db decides whether to run a transaction again.
 var (
-	ErrConflict      = errors.New("db: conflict, run again")
+	ErrConflict      = errors.New("db: serialization conflict, retry")
 	ErrLost          = fmt.Errorf("%w: there is no connection", ErrUnavailable)
-	ErrAlone         = errors.New("db: the transaction's group failed, run again alone")
+	ErrAlone         = errors.New("db: the group commit failed, retry the transaction alone")
 	ErrClosed        = fmt.Errorf("%w: the database is closed", ErrUnavailable)
 	ErrUnknownCommit = errors.New("db: no answer to COMMIT")
 )

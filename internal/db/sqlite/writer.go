@@ -204,7 +204,7 @@ func (s *session) leave(ctx context.Context) error {
 	case <-g.done:
 		return g.err
 	case <-ctx.Done():
-		return fmt.Errorf("%w: the other transactions of its commit are not done", engine.ErrUnknownCommit)
+		return fmt.Errorf("%w: the other transactions of the group commit have not finished", engine.ErrUnknownCommit)
 	}
 }
 
