@@ -370,7 +370,8 @@ func (s *Sim) getStatement(r *http.Request) (any, error) {
 	return list, nil
 }
 
-// statementFile answers a download of a statement. from and to are days, or moments; without them it is the whole time until now.
+// statementFile answers a download of a statement. from and to are days or times. Without them the statement has all movements
+// until now.
 func (s *Sim) statementFile(w http.ResponseWriter, r *http.Request) {
 	provider, account := r.PathValue("provider"), r.PathValue("account")
 	for _, p := range s.providers {
@@ -392,7 +393,7 @@ func (s *Sim) statementFile(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.csv"`, provider, account))
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(file) // a client that has gone needs none
+	_, _ = w.Write(file) // a client that disconnected needs no answer
 }
 
 // statementTime reads a day or a moment from the query of a download. For a day it returns the beginning of

@@ -115,7 +115,7 @@ func Plain(reference string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(reference), "-", ""))
 }
 
-// The accounts of a provider that have a statement each. A provider that pays from the balance of its collections has the second alone.
+// The accounts of a provider, each with its own statement. A provider with one balance has only the second account.
 const (
 	AccountCollection   = "collection"
 	AccountDisbursement = "disbursement"
@@ -126,11 +126,11 @@ type LineType string
 
 // The types.
 const (
-	LineMovement LineType = "movement" // of an order
-	LineReversal LineType = "reversal" // of an order that was taken back
-	LineDeposit  LineType = "deposit"  // the float was changed by hand
-	LineForeign  LineType = "foreign"  // of somebody who placed no order
-	LineCharge   LineType = "charge"   // the provider's own, without an order
+	LineMovement LineType = "movement" // the movement of an order
+	LineReversal LineType = "reversal" // the reversal of an order
+	LineDeposit  LineType = "deposit"  // a change of the float through the control interface
+	LineForeign  LineType = "foreign"  // a movement by a person who placed no order
+	LineCharge   LineType = "charge"   // a charge of the provider, without an order
 )
 
 // Line is one line of a provider's statement.
@@ -138,18 +138,18 @@ type Line struct {
 	Number  int64 // from 1, unique among the lines of the account that have no order
 	Copy    int   // 0 for the first line of an order, then 1, 2, ...
 	Type    LineType
-	Entry   Entry // of movements and reversals
+	Entry   Entry // set for movements and reversals
 	At      time.Time
-	Amount  money.Pesewas // above zero: it came in
+	Amount  money.Pesewas // positive: money came in
 	Fee     money.Pesewas
 	Balance money.Pesewas // after it
 }
 
-// move is one change of a float, in the order in which the book has them.
+// move is one change of a float, in the order of the book.
 type move struct {
 	at       time.Time
 	provider string
 	entry    *Entry        // nil: a deposit
-	back     bool          // takes the entry back
-	deposit  money.Pesewas // without an entry
+	back     bool          // whether the move reverses the entry
+	deposit  money.Pesewas // whether the move has no entry
 }

@@ -145,7 +145,7 @@ func (j *journal) run() {
 				err = j.file.Sync()
 			}
 			if err != nil { // the file may end with a part of a line, so nothing may be appended
-				err = fmt.Errorf("the book takes no more until the simulator is started again: %w", err)
+				err = fmt.Errorf("the book cannot be written until the simulator is restarted: %w", err)
 			}
 		}
 		j.mu.Lock()

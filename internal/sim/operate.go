@@ -99,7 +99,7 @@ func (s *Sim) Inject(f Fault) error {
 		return problem.Field("fault", fmt.Sprintf("must be one of %v", FaultKinds()))
 	}
 	if at.Messages && slices.Contains(moneyOnly, f.Kind) {
-		return problem.Field("fault", "means nothing at the message centre")
+		return problem.Field("fault", "has no effect at the message centre")
 	}
 	if f.Count < 0 || f.For < 0 || f.Delay < 0 || f.Every < 0 {
 		return problem.Field("count", "must not be negative")

@@ -85,7 +85,7 @@ func (s *Sim) StatementLines(provider, account string, from, until time.Time) (l
 	for _, m := range s.book.moves(provider) {
 		switch {
 		case s.book.accountOf(m.entry) != account:
-		case m.at.IsZero(): // a deposit in a book of an older version
+		case m.at.IsZero(): // a deposit from a book of an older version
 			balance += m.deposit
 		default:
 			list = append(list, m.lines()...)

@@ -142,7 +142,7 @@ func (h *hubtel) send(c *call) {
 	h.one(c, http.StatusCreated, r.From, r.To, r.Content)
 }
 
-// one takes a text and answers with a status.
+// one accepts a text and returns its status.
 func (h *hubtel) one(c *call, status int, from, number, content string) {
 	id, code, ok := h.take(c, from, number, content)
 	if !ok {
@@ -156,7 +156,8 @@ func (h *hubtel) one(c *call, status int, from, number, content string) {
 	c.give(status, out)
 }
 
-// sendByAddress takes a text whose parts and credentials are in the query. Our adapter never sends so: an address is logged.
+// sendByAddress accepts a text whose parts and credentials are in the query. Our adapter never sends in this way, because addresses
+// are logged.
 func (h *hubtel) sendByAddress(c *call) {
 	h.one(c, http.StatusOK, parameter(c.Request, "from"), parameter(c.Request, "to"), parameter(c.Request, "content"))
 }

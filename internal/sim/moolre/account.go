@@ -21,10 +21,11 @@ func (m *moolre) account(c *call) {
 	}
 }
 
-// listed is the number of transactions on a page if the request does not set it. Moolre documents neither it nor further pages.
+// listed is the number of transactions on a page if the request does not set it. Moolre documents neither this number nor further
+// pages.
 const listed = 20
 
-// list answers with the newest transactions. A collection that was not approved yet is none.
+// list answers with the newest transactions. It leaves out collections that were not approved yet.
 func (m *moolre) list(c *call) {
 	b := c.body
 	most, err := strconv.Atoi(string(b.Limit))

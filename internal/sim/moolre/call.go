@@ -20,7 +20,7 @@ type moolre struct {
 	confirmed map[string]bool // payers that confirmed their number
 }
 
-// maxConfirmed is the maximum number of payers that are remembered. Beyond it all are forgotten.
+// maxConfirmed is the maximum number of payers that are remembered. Above it, the simulator forgets all of them.
 const maxConfirmed = 100_000
 
 // setting returns the settings of the account.
@@ -30,7 +30,7 @@ func (m *moolre) setting() Options {
 	return m.settings
 }
 
-// text is a member of a request. Clients send numbers for texts, and texts for numbers.
+// text is a member of a request. Clients may send a number for a text, and a text for a number.
 type text string
 
 func (t *text) UnmarshalJSON(b []byte) error {
@@ -47,7 +47,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// body has the members of all requests. whole is false if it is no JSON.
+// body has the members of all requests. whole is false if the body is not JSON.
 type body struct {
 	Type      text    `json:"type"`
 	IDType    text    `json:"idtype"`
@@ -102,7 +102,7 @@ func (c *call) give(code string, message, data any) {
 	c.Answer(http.StatusOK, jsonType, sim.Encode(answer{1, code, message, data, nil}))
 }
 
-// refuse answers a request that no fault takes away.
+// refuse answers a request with a refusal, unless a fault suppresses the answer.
 func (c *call) refuse(status int, code string, message, data any) {
 	c.Write(status, jsonType, sim.Encode(answer{0, code, message, data, nil}))
 }

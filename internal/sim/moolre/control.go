@@ -8,9 +8,9 @@ import (
 
 // Settings are the settings of an account, as members of the control interface.
 type Settings struct {
-	CallbackURL *string `json:"callback_url,omitempty"` // where callbacks go; empty: nowhere
+	CallbackURL *string `json:"callback_url,omitempty"` // address of callbacks; empty: no callbacks are sent
 	Confirm     *bool   `json:"confirm,omitempty"`      // whether a new payer confirms the number by a code
-	Sandbox     *bool   `json:"sandbox,omitempty"`      // whether the user name is enough
+	Sandbox     *bool   `json:"sandbox,omitempty"`      // whether requests need only the user name
 }
 
 // controls are the routes of the settings.

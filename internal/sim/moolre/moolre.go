@@ -84,8 +84,8 @@ func nameOp(_ *http.Request, b body) string {
 	return sim.OpWalletName
 }
 
-// statusOp distinguishes the status of a collection from that of a payout. An unknown one is a collection's if the request has
-// the public key, as documented.
+// statusOp distinguishes the status of a collection from the status of a payout. An unknown reference counts as a collection if the
+// request has the public key, as documented.
 func (m *moolre) statusOp(r *http.Request, b body) string {
 	e, known := m.named(b)
 	if known && e.Kind == sim.Collection || !known && r.Header.Get("X-API-PUBKEY") != "" {
@@ -98,12 +98,12 @@ func (m *moolre) provider() sim.Provider {
 	return sim.Provider{Name: Name, OneBalance: true, Serve: m.mux, Callback: m.callback, Forge: forge, Refusal: refusal, Control: m.controls()}
 }
 
-// RefusalAnswers returns the Answers worth trying for refuse and refuse_after.
+// RefusalAnswers returns useful Answers for refuse and refuse_after.
 func RefusalAnswers() []string {
 	return sim.RefusalAnswers("200:OBGH02", "400:TP13", "200:TP13", "200:AIN04", "400:AVD02", "404:SS07", "500:TP13")
 }
 
-// StatusAnswers returns the Answers worth trying for status_answer. That of an unknown reference is not among them.
+// StatusAnswers returns useful Answers for status_answer. It leaves out the answer for an unknown reference.
 func StatusAnswers() []string {
 	return sim.StatusAnswers("400:TP13", "200:AIN04", "500:SS07", "200:SS99")
 }

@@ -43,7 +43,7 @@ func question(reference string) string {
 	return `{"type":1,"idtype":"1","id":"` + reference + `","accountnumber":"` + account + `"}`
 }
 
-// Every answer has the members of its sample, its status as a number or a text, and its code.
+// Every answer has the members and the code of its sample. Its status is a number or a text, like the sample's.
 func TestMoolre_answersAsDocumented(t *testing.T) {
 	documented := simtest.Samples(t, "moolre")
 	s, c := simtest.New(t, sim.Options{}, New(Options{}))
@@ -101,7 +101,7 @@ func TestMoolre_answersAsDocumented(t *testing.T) {
 	}
 }
 
-// The list agrees with what moved, newest first, and counts more than it shows.
+// The list of transactions agrees with the moved money, newest first. Its count includes the transactions that it does not show.
 func TestList_agreesWithBook(t *testing.T) {
 	s, c := simtest.New(t, sim.Options{}, New(Options{}))
 	for _, reference := range []string{"a", "b", "c"} {
@@ -122,7 +122,7 @@ func TestList_agreesWithBook(t *testing.T) {
 	}
 }
 
-// Wrong keys, accounts and bodies are refused, and move nothing. The sandbox needs the user name alone.
+// Wrong keys, accounts and bodies are refused, and no money moves. The sandbox requires only the user name.
 func TestMoolre_refusesWhatIsWrong(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	good := payout("0551234987", "payout-1")

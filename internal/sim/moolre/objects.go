@@ -14,10 +14,10 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// stamp writes a time as Moolre does.
+// stamp formats a time as Moolre does.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// amountText writes an amount without zeros at its end, as Moolre's samples have it.
+// amountText formats an amount without zeros at its end, as in Moolre's samples.
 func amountText(amount money.Pesewas) string {
 	return strings.TrimSuffix(strings.TrimRight(amount.String(), "0"), ".")
 }
@@ -31,7 +31,7 @@ func promptID(e sim.Entry) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("moolre/"+e.Reference)).String()
 }
 
-// written is a payee as requests have it: a wallet with ten digits.
+// written returns a payee as in requests: a wallet has ten digits.
 func written(party string) string {
 	if m, err := msisdn.Parse(party); err == nil && strings.HasPrefix(party, "233") {
 		return m.Local()
@@ -39,7 +39,7 @@ func written(party string) string {
 	return party
 }
 
-// stateOf is Moolre's state of a transaction. One that takes long is in the undocumented state 3 for a while.
+// stateOf returns Moolre's state of a transaction. A slow transaction is in the undocumented state 3 for a while.
 func stateOf(e sim.Entry) int {
 	code, _ := sim.Magic(e.Party)
 	switch {
@@ -53,7 +53,7 @@ func stateOf(e sim.Entry) int {
 	return 0
 }
 
-// transactionObject is a transaction as a status and the list have it.
+// transactionObject returns a transaction as in status answers and in the list.
 func transactionObject(e sim.Entry) map[string]any {
 	o := map[string]any{"txstatus": stateOf(e), "txtype": 2, "accountnumber": account, "payer": "", "payee": written(e.Party), "amount": amountText(e.Amount),
 		"value": amountText(e.Amount), "transactionid": transactionID(e), "externalref": e.Reference, "thirdpartyref": networkID(e), "ts": stamp(e.At)}
@@ -77,7 +77,7 @@ func transferObject(e sim.Entry) map[string]any {
 		"receivername": strings.TrimSpace(given + " " + family), "amount": amountText(e.Amount), "amountfee": amountText(e.Amount), "networkfee": "0.00", "fee": "0.00"}
 }
 
-// callback is what Moolre sends about a paid collection. It sends nothing about others, and nothing about payouts.
+// callback returns the callback about a paid collection. Moolre sends no callbacks about payouts or about other collections.
 func (m *moolre) callback(e sim.Entry) sim.Callback {
 	if e.Kind != sim.Collection || e.Status != sim.Success {
 		return sim.Callback{}
@@ -95,9 +95,9 @@ func latest(e sim.Entry) time.Time {
 	return e.Settled
 }
 
-// forge gives a callback another secret.
+// forge replaces the secret of a callback by another one.
 func forge(c sim.Callback) sim.Callback {
-	if c.URL == "" { // the lie is a failure, which Moolre does not report
+	if c.URL == "" { // the false callback would report a failure, which Moolre never reports
 		return c
 	}
 	var body map[string]any

@@ -13,9 +13,9 @@ const Name = "moolre"
 
 // Options are the settings of an account.
 type Options struct {
-	CallbackURL string // where callbacks go; empty: nowhere
+	CallbackURL string // address of callbacks; empty: no callbacks are sent
 	Confirm     bool   // whether a payer confirms the number by a code before the first collection
-	Sandbox     bool   // whether the user name is enough, as at the host of the sandbox
+	Sandbox     bool   // whether requests need only the user name, as at the sandbox
 }
 
 // The account that the simulated Moolre knows.
@@ -33,7 +33,7 @@ const (
 // goodCode is the code that confirms a payer; Moolre documents no test value.
 const goodCode = "123456"
 
-// visibleAfter is the time after which the simulated Moolre shows every payout: it shows them at once.
+// visibleAfter is the time after which every payout is visible. The simulated Moolre shows them at once.
 const visibleAfter = time.Minute
 
 // Config is the configuration of an adapter that talks to the Moolre of a simulator reached at base, such as

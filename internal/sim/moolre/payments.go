@@ -16,7 +16,7 @@ func (b body) amount() (money.Pesewas, bool) {
 	return amount, err == nil && amount > 0
 }
 
-// collect answers a collection. A new payer confirms the number first, where the account wants that.
+// collect answers a collection. If the account requires it, a new payer first confirms the number.
 func (m *moolre) collect(c *call) {
 	b := c.body
 	amount, fits := b.amount()
@@ -39,8 +39,8 @@ func (m *moolre) known(reference string) bool {
 	return known
 }
 
-// confirms reports whether a payer has confirmed the number before. Otherwise it answers the request: it sends a code, or takes
-// the code of the request.
+// confirms reports whether a payer has confirmed the number before. If not, it answers the request: it sends a code, or checks the
+// code of the request.
 func (m *moolre) confirms(c *call, payer string) bool {
 	m.mu.Lock()
 	done := m.confirmed[payer]
@@ -87,7 +87,7 @@ func (m *moolre) transfer(c *call) {
 	}
 }
 
-// place enters an order. taken answers it.
+// place enters an order in the book. taken answers the request if the order was entered.
 func (m *moolre) place(c *call, o sim.Order, taken func(sim.Entry)) {
 	placed, ok := c.Order(o)
 	switch {

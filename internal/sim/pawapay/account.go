@@ -14,7 +14,7 @@ const Name = "pawapay"
 
 // Options are the settings of an account, which a business makes in pawaPay's dashboard.
 type Options struct {
-	CallbackURL string // where callbacks go; empty: nowhere
+	CallbackURL string // address of callbacks; empty: no callbacks are sent
 	// RejectRepeats makes pawaPay reject an id that was used before, as its guide describes. Otherwise it
 	// ignores the request.
 	RejectRepeats bool

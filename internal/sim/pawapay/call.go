@@ -16,7 +16,7 @@ import (
 type pawapay struct {
 	s   *sim.Sim
 	mux *http.ServeMux
-	key *ecdsa.PrivateKey // that signs callbacks
+	key *ecdsa.PrivateKey // key that signs callbacks
 
 	mu       sync.Mutex
 	settings Options
@@ -32,7 +32,7 @@ func (p *pawapay) setting() Options {
 // call is one request.
 type call struct{ *sim.Call }
 
-// body reads a request; ok is false when it was answered.
+// body reads a request. ok is false if body has already answered it.
 func (c *call) body(into any) (ok bool) {
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
 	if err == nil {

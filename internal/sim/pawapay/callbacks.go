@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// callback is what pawaPay sends when a payment is final.
+// callback returns the callback that pawaPay sends when a payment is final.
 func (p *pawapay) callback(e sim.Entry) sim.Callback {
 	b := sim.Callback{Method: http.MethodPost, URL: e.CallbackURL, Body: sim.Encode(object(e)), Header: http.Header{"Content-Type": {jsonType}}}
 	if !p.setting().Unsigned {
@@ -46,7 +46,7 @@ func (p *pawapay) sign(b *sim.Callback, key *ecdsa.PrivateKey) {
 	hash := sha256.Sum256([]byte(base))
 	signature, err := ecdsa.SignASN1(rand.Reader, key, hash[:])
 	if err != nil {
-		panic(err) // the key is whole
+		panic(err) // the key is always valid
 	}
 	b.Header.Set("Signature-Input", "sig-pp="+parameters)
 	b.Header.Set("Signature", "sig-pp=:"+base64.StdEncoding.EncodeToString(signature)+":")
@@ -66,7 +66,7 @@ func (p *pawapay) forge(b sim.Callback) sim.Callback {
 func (p *pawapay) publicKey() []byte {
 	der, err := x509.MarshalPKIXPublicKey(&p.key.PublicKey)
 	if err != nil {
-		panic(err) // the key is whole
+		panic(err) // the key is always valid
 	}
 	return der
 }

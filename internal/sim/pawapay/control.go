@@ -8,7 +8,7 @@ import (
 
 // Settings are the settings of an account in pawaPay's dashboard, as the control interface reads them.
 type Settings struct {
-	CallbackURL   *string `json:"callback_url,omitempty"`   // where callbacks go; empty: nowhere
+	CallbackURL   *string `json:"callback_url,omitempty"`   // address of callbacks; empty: no callbacks are sent
 	RejectRepeats *bool   `json:"reject_repeats,omitempty"` // whether a used id is rejected instead of ignored
 }
 

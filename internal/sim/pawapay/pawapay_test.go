@@ -51,7 +51,7 @@ func TestPawaPay_answersAsDocumented(t *testing.T) {
 	ask("deposit processing", "GET", "deposits/"+id, "")
 	c.Advance(3 * time.Second)
 	ask("deposit completed", "GET", "deposits/"+id, "")
-	ask("not found", "GET", "payouts/"+id, "") // the id is a deposit's
+	ask("not found", "GET", "payouts/"+id, "") // this is the id of a deposit
 	const second, third, fourth = "f4401bd2-1568-4140-bf2d-eb77d2b2b630", "f4401bd2-1568-4140-bf2d-eb77d2b2b631", "f4401bd2-1568-4140-bf2d-eb77d2b2b632"
 	exchange(t, s, "POST", "pawapay/v2/payouts", order("payoutId", second, "recipient", "233593456789", ""))
 	exchange(t, s, "POST", "pawapay/v2/payouts", order("payoutId", third, "recipient", "233593456089", ""))
@@ -100,7 +100,7 @@ func TestPawaPay_refusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The controls set the address of callbacks and the answer to a used id.
+// The controls set the callback address and the answer to a repeated id.
 func TestControls_dashboard(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	if status, _ := exchange(t, s, "POST", "sim/v1/pawapay", `{"callback_url":"nowhere"}`); status != 422 {

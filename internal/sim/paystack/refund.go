@@ -15,7 +15,7 @@ import (
 // refundsOf returns the refunds of a charge, oldest first. An empty reference means all charges.
 func (p *paystack) refundsOf(reference string) (list []sim.Entry) {
 	p.mu.Lock()
-	if p.refunds == nil { // an opened book may have some already
+	if p.refunds == nil { // the book may already have refunds when it is opened
 		p.refunds = map[string][]string{}
 		for _, e := range p.s.All() {
 			if e.Provider == Name && isRefund(e) {
