@@ -73,7 +73,7 @@ func (a *Adapter) do(ctx context.Context, r provider.Request) provider.Answer {
 	return a.client.Do(ctx, r)
 }
 
-// AskAccount implements provider.AccountAsker by the query of the balance.
+// AskAccount implements provider.AccountAsker by a query of the balance.
 func (a *Adapter) AskAccount(ctx context.Context) provider.Outcome {
 	return balance(a.do(ctx, provider.Request{Method: http.MethodGet, URL: a.account.URL + "/api/v2/clients/balance-details", Operation: "balance"}))
 }

@@ -65,7 +65,7 @@ type envelope struct {
 
 func (e envelope) yes() bool { return e.Status == "1" }
 
-// read returns the envelope of an answer. ok is false if it has none.
+// read returns the envelope of an answer. ok is false if the answer has no envelope.
 func read(a provider.Answer) (e envelope, ok bool) {
 	if a.Err != nil || json.Unmarshal(bytes.TrimSpace(a.Body), &e) != nil {
 		return envelope{}, false
@@ -92,13 +92,13 @@ type transaction struct {
 	Payee     text `json:"payee"`
 }
 
-// transaction returns the transaction of an answer. ok is false if it has none, or one without a state.
+// transaction returns the transaction of an answer. ok is false if the answer has no transaction, or a transaction without a state.
 func (e envelope) transaction() (t transaction, ok bool) {
 	return t, json.Unmarshal(e.Data, &t) == nil && t.State != ""
 }
 
-// answered reads the answer to a request that moves money. took returns the outcome of a request that Moolre accepted; decided
-// is false if the answer does not show that.
+// answered reads the answer to a request that moves money. took returns the outcome if Moolre accepted the request; decided is
+// false if the answer does not show this.
 func answered(a provider.Answer, took func(envelope) (o provider.Outcome, decided bool)) provider.Outcome {
 	if o, done := provider.Undelivered(a); done {
 		return o
@@ -128,8 +128,8 @@ func answered(a provider.Answer, took func(envelope) (o provider.Outcome, decide
 	return o
 }
 
-// accepted returns a function for answered. It decides if the answer has one of codes, which mean that Moolre accepted the
-// request. No state in such an answer is final: only a status query is.
+// accepted returns a function for answered. It decides if the answer has one of codes, which mean that Moolre accepted the request.
+// No state in such an answer is final, because final states come only from status queries.
 func accepted(a provider.Answer, codes ...string) func(envelope) (provider.Outcome, bool) {
 	return func(e envelope) (provider.Outcome, bool) {
 		o := e.said(a)
@@ -152,7 +152,7 @@ func confirmed(a provider.Answer) provider.Outcome {
 	if o.Code == codeConfirm {
 		o.Class, o.Reason = provider.Rejected, provider.ReasonRefused
 	}
-	o.Message = "" // may repeat the code
+	o.Message = "" // the message may contain the code
 	return o
 }
 
@@ -220,7 +220,7 @@ func stated(a provider.Answer, notFound bool, party func(transaction) text, refe
 	switch {
 	case t.State == stateSuccess && e.yes():
 		o.Class, o.State = provider.Accepted, provider.Success
-	case t.State == stateFailed && named: // Moolre names the payment, so it has it
+	case t.State == stateFailed && named: // Moolre names the payment, so Moolre has it
 		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, provider.ReasonRefused
 	case t.State == statePending:
 		o.Class = provider.Accepted
@@ -268,7 +268,7 @@ func holder(a provider.Answer) (string, provider.Outcome) {
 	if !ok {
 		return "", o
 	}
-	o.Message = "" // may repeat the number
+	o.Message = "" // the message may contain the number
 	var name string
 	switch {
 	case !e.yes() && e.Code == codeNoName && a.Status == http.StatusBadRequest:

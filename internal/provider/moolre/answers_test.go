@@ -23,7 +23,7 @@ func answer(status int, body string) provider.Answer {
 	return provider.Answer{Written: true, Status: status, Body: []byte(body), Header: http.Header{}}
 }
 
-// No answer to a request is final, and no refusal is clear, whatever its HTTP status.
+// No response to a submission is final, and no refusal counts as clear, whatever its HTTP status.
 func TestSubmitted_classes(t *testing.T) {
 	const (
 		unknown = provider.ReasonUnknown

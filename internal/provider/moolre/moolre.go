@@ -212,7 +212,7 @@ func (m *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, er
 	var callback struct {
 		Secret text `json:"secret"`
 		Data   struct {
-			Secret    text `json:"secret"` // one public client expects it here
+			Secret    text `json:"secret"` // one public client expects the secret here
 			Reference text `json:"externalref"`
 		} `json:"data"`
 	}

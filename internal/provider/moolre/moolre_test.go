@@ -309,7 +309,7 @@ func TestSandbox_needsNoKeys(t *testing.T) {
 	}
 }
 
-// The list has the banks by Moolre's own codes.
+// The list contains the banks with Moolre's own codes.
 func TestBanks_moolreCodes(t *testing.T) {
 	b := newBench(t, simmoolre.Options{})
 	list, o := b.Rail.BankList.Banks(t.Context())

@@ -9,7 +9,7 @@ import (
 
 const reference = "f4401bd2-1568-4140-bf2d-eb77d2b2b639"
 
-// What pawaPay does not document is never final.
+// A response that pawaPay does not document is never final.
 func TestSubmitted_undocumentedIsNotFinal(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -34,7 +34,7 @@ func TestSubmitted_undocumentedIsNotFinal(t *testing.T) {
 	}
 }
 
-// A query that does not find the payment, or has a status of no list, proves nothing; nor does a bare 404.
+// A query proves nothing if it does not find the payment, has an unknown status, or is only a 404.
 func TestStated_undocumentedIsNotFinal(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -60,7 +60,7 @@ func TestStated_undocumentedIsNotFinal(t *testing.T) {
 	}
 }
 
-// Amounts and texts have the forms that pawaPay takes.
+// Amounts and texts have the forms that pawaPay accepts.
 func TestRequest_forms(t *testing.T) {
 	for amount, want := range map[money.Pesewas]string{1500: "15", 1550: "15.5", 1505: "15.05", 100: "1", 5: "0.05", 1_000_000: "10000"} {
 		if got := amountText(amount); got != want {

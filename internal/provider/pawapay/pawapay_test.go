@@ -35,7 +35,7 @@ func newBench(t *testing.T, habits simpawapay.Options) *bench {
 	return b
 }
 
-// refunds returns the bench without the callbacks of the deposits that are refunded.
+// refunds returns the bench without the callbacks of refunded deposits.
 func (b *bench) refunds() providertest.Bench {
 	of := b.Bench
 	of.Callbacks = func() []provider.CallbackRequest {
@@ -88,8 +88,8 @@ func TestRepeat_twoAnswers(t *testing.T) {
 	}
 }
 
-// pawaPay may answer an accepted payout with anything, a refusal too. A status query then returns its true state. Only a listed
-// code under HTTP 200 is clear.
+// pawaPay may return anything for an accepted payout, even a refusal. A status query then returns the true state. A refusal is
+// clear only with a listed code and HTTP 200.
 func TestDisburse_refusedAndPaid(t *testing.T) {
 	b := newBench(t, simpawapay.Options{})
 	clear := 0
@@ -115,7 +115,7 @@ func TestDisburse_refusedAndPaid(t *testing.T) {
 	}
 }
 
-// No answer but the documented one means that pawaPay does not have the payment.
+// Only the documented response means that pawaPay does not have the payment.
 func TestDisburseStatus_saysNothing(t *testing.T) {
 	b := newBench(t, simpawapay.Options{})
 	reference := uuid.NewString()
@@ -135,7 +135,7 @@ func TestDisburseStatus_saysNothing(t *testing.T) {
 	}
 }
 
-// The documented test numbers have the documented outcomes. A payment without a final outcome stays open, in every such status.
+// The documented test numbers have the documented outcomes. A payment without a final status stays open.
 func TestNumbers_endAsDocumented(t *testing.T) {
 	b := newBench(t, simpawapay.Options{})
 	type result struct {
@@ -225,7 +225,7 @@ func TestParseCallback_signature(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, hints, err)
 		}
 	}
-	for range 3 { // repeated, it says the same
+	for range 3 { // a repeated callback has the same result
 		if hints, err := parse(calls[0]); err != nil || len(hints) != 1 || hints[0].ProviderReference != reference {
 			t.Errorf("%v, %v", hints, err)
 		}
@@ -241,7 +241,7 @@ func TestParseCallback_signature(t *testing.T) {
 	}
 }
 
-// Without signed callbacks an unsigned one is a hint. A wrong signature is refused all the same.
+// If signatures are not required, a callback without a signature is a hint. A wrong signature is refused in any case.
 func TestParseCallback_unsigned(t *testing.T) {
 	b := newBench(t, simpawapay.Options{Unsigned: true})
 	account := simpawapay.Config(b.Base)
@@ -267,7 +267,7 @@ func TestParseCallback_unsigned(t *testing.T) {
 	}
 }
 
-// pawaPay has no bank accounts: nothing is sent.
+// pawaPay does not reach bank accounts, so nothing is sent.
 func TestDisburse_noBanks(t *testing.T) {
 	b := newBench(t, simpawapay.Options{})
 	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: uuid.NewString(), Amount: 500, BankCode: "040100", Account: "0012345678901"})

@@ -25,7 +25,7 @@ type recorded struct {
 	}
 }
 
-// answer is an answer that arrived whole.
+// answer returns a complete response.
 func answer(status int, body string) provider.Answer {
 	return provider.Answer{Written: true, Status: status, Body: []byte(body)}
 }

@@ -40,7 +40,7 @@ const freshKeys = time.Minute
 var (
 	errUnsigned  = errors.New("callback is not signed")
 	errSignature = errors.New("callback is not signed with a key of pawaPay")
-	errDigest    = errors.New("callback has another digest than its body")
+	errDigest    = errors.New("digest of callback does not match its body")
 )
 
 // keys are pawaPay's public keys, by id.
@@ -50,9 +50,9 @@ type keys struct {
 	asked time.Time
 }
 
-// ParseCallback returns the payment of a callback. A signature in the callback must be pawaPay's. A callback without a signature is a
-// hint, as for other providers, unless the account expects signatures. A callback about a payment that is not ours gives no hint and
-// no error, because pawaPay may repeat a refused callback.
+// ParseCallback returns the payment of a callback. If the callback has a signature, it must be pawaPay's. A callback without a
+// signature is a hint, as for other providers, unless the account expects signatures. For a callback about a payment that is not
+// ours, the result has neither a hint nor an error, because pawaPay may repeat a refused callback.
 func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	switch err := a.verify(r); {
 	case errors.Is(err, errUnsigned) && !a.account.SignedCallbacks:
@@ -178,7 +178,7 @@ func (a *Adapter) key(id string) *ecdsa.PublicKey {
 	return a.keys.byID[id]
 }
 
-// mostKeys is the maximum number of keys that are kept.
+// mostKeys is the maximum number of stored keys.
 const mostKeys = 16
 
 // publicKeys reads the list of public keys. It returns nil if the list cannot be read.

@@ -94,7 +94,7 @@ func readPDU(r io.Reader) (pdu, error) {
 	}
 	length := binary.BigEndian.Uint32(header[:])
 	if length < headerBytes || length > maxPDUBytes {
-		return pdu{}, fmt.Errorf("%w: a unit of %d octets", errBrokenStream, length)
+		return pdu{}, fmt.Errorf("%w: a PDU of %d octets", errBrokenStream, length)
 	}
 	p := pdu{
 		id:       binary.BigEndian.Uint32(header[4:]),

@@ -86,7 +86,7 @@ func (s *session) bind(ctx context.Context) error {
 		return fmt.Errorf("smpp: the bind was refused with status %s", bindStatus(answer.status))
 	}
 	if answer.id != request.id|answerBit {
-		return fmt.Errorf("smpp: the bind was answered with the unit 0x%08x", answer.id)
+		return fmt.Errorf("smpp: the bind was answered with the PDU 0x%08x", answer.id)
 	}
 	if !stop() {
 		return ctx.Err()
