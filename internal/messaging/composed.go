@@ -158,7 +158,7 @@ func (m *Messaging) SendComposed(ctx context.Context, t tenant.Tenant, c Compose
 			return err
 		}
 		made.Message, made.Recipients, made.StartsAt = c.Message, p.Recipients, q.Begins
-		if i == 0 { // the counts are of the whole
+		if i == 0 { // the counts are for the whole campaign
 			made.Invalid, made.Excluded = int64(c.Invalid), int64(c.Excluded)
 		}
 		order := delivery.Order{Tenant: t, Campaign: made, Numbers: make([]msisdn.MSISDN, p.Recipients), Texts: make([]string, p.Recipients)}

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// composed is a campaign in which each number has a text.
+// composed submits a campaign in which each number has its own text.
 func (h *fixture) composed(texts map[string]string, order ...string) Composed {
 	c := Composed{SenderID: h.sender.ID, Message: "Hi {first_name}"}
 	for _, n := range order {
@@ -42,7 +42,8 @@ func (h *fixture) sent() map[string]string {
 	return texts
 }
 
-// Each recipient gets their own text and pays for their own text. Messages that no operator takes are refunded at their price.
+// Each recipient gets their own text, and the account pays the price of that text. A message that no operator accepts is refunded
+// at its price.
 func TestComposed_ownTexts(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
@@ -67,7 +68,7 @@ func TestComposed_ownTexts(t *testing.T) {
 				t.Errorf("%s got %q, want %q", n, got[n], want)
 			}
 		}
-		if n := h.creditsLeft(); n != 100-3-2 { // three short ones, and one of two credits
+		if n := h.creditsLeft(); n != 100-3-2 { // three short texts, and one text of two credits
 			t.Errorf("%d credits are left", n)
 		}
 		for i, want := range []Campaign{{Segments: 1, Credits: 1, Recipients: 2}, {Segments: 1, Credits: 1, Recipients: 1}, {Segments: 2, Credits: 2, Recipients: 2}} {
@@ -80,7 +81,7 @@ func TestComposed_ownTexts(t *testing.T) {
 	})
 }
 
-// A campaign of several prices is charged whole or not at all. The refusal names the price of all.
+// A campaign with several prices is charged in full or not at all. The refusal names the total price.
 func TestComposed_wholeOrNotAtAll(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 2})
@@ -102,8 +103,8 @@ func TestComposed_wholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-// A large scheduled campaign keeps the text of each recipient until its begin, also at another node, and recipients who opt out
-// meanwhile get nothing.
+// A large scheduled campaign stores the text of each recipient until it starts, also for other nodes. Recipients who opt out before
+// the start get nothing.
 func TestComposed_largeAtAnotherNode(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{node: "a", credits: 10_000, sleep: true})
@@ -137,7 +138,7 @@ func TestComposed_largeAtAnotherNode(t *testing.T) {
 	})
 }
 
-// A quote names the fields that a text cannot have, and each price with its number of recipients.
+// A quote lists the unknown fields of a text, and the number of recipients at each price.
 func TestQuote_refusals(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})

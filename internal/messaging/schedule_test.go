@@ -84,7 +84,7 @@ func TestPromotional_waitsForItsHours(t *testing.T) {
 	})
 }
 
-// A campaign that is unfinished when the hours end continues when they begin again.
+// A campaign that is unfinished at the end of the sending hours continues at the beginning of the next ones.
 func TestPromotional_pausesWhenHoursEnd(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := promoter(t, d)

@@ -23,7 +23,7 @@ type Order struct {
 	Tenant   tenant.Tenant
 	Campaign Campaign
 	Numbers  []msisdn.MSISDN // the recipients, each once
-	Texts    []string        // their texts, all of the campaign's encoding, segments and credits; nil: all get the campaign's
+	Texts    []string        // texts of the recipients, all with the campaign's encoding, segments and credits; nil: the campaign's text
 	Invalid  []string        // recipients that are not numbers; at most the number that is stored
 	Code     *otp.Code       // the code of a one-time password, else nil
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// acceptTogether accepts campaigns of one tenant in a transaction of their own. Large ones are stored before it, as those of
-// acceptStaged are.
+// acceptTogether accepts campaigns of one tenant in one transaction. Large campaigns are staged before, as by acceptStaged.
 func (l *admissionCommit) acceptTogether(ctx context.Context, list []*admission, also func(tx *db.Tx) error) error {
 	balance, err := l.ledger.Balance(ctx, list[0].tenant.SMSCredits())
 	if err != nil {
@@ -17,19 +16,19 @@ func (l *admissionCommit) acceptTogether(ctx context.Context, list []*admission,
 	if cost := costOf(list); balance < cost {
 		return Shortage{balance, cost}.Err()
 	}
-	perhaps := false // after a lost COMMIT the chunks may belong to campaigns
+	perhaps := false // after a lost answer to COMMIT the chunks may belong to campaigns
 	if err = l.stageLarge(ctx, list); err == nil {
 		err = l.admitTogether(ctx, list, also)
 		perhaps = problem.Is(err, problem.Unavailable)
 	}
 	if err != nil && !perhaps {
 		for _, a := range list {
-			if len(a.chunks) > 0 && a.chunks[0].State == chunkStaged { // perhaps not all of its chunks
+			if len(a.chunks) > 0 && a.chunks[0].State == chunkStaged { // some of its chunks may be missing
 				l.unstage(ctx, a)
 			}
 		}
 	}
-	if problem.Is(err, problem.InsufficientCredits) { // the refusal is of one campaign
+	if problem.Is(err, problem.InsufficientCredits) { // the refusal concerns only one campaign
 		if balance, lost := l.ledger.Balance(ctx, list[0].tenant.SMSCredits()); lost == nil {
 			return Shortage{balance, costOf(list)}.Err()
 		}
@@ -56,7 +55,7 @@ func costOf(list []*admission) (credits int64) {
 	return credits
 }
 
-// admitTogether charges and stores campaigns in one transaction, or none.
+// admitTogether charges and stores all campaigns in one transaction, or none.
 func (l *admissionCommit) admitTogether(ctx context.Context, list []*admission, also func(tx *db.Tx) error) error {
 	landed := func(tx *db.Tx) (bool, error) {
 		var one int64

@@ -207,7 +207,7 @@ func writeTexts(texts []string) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	stored, _ := json.Marshal(texts) // a list of strings has a form
+	stored, _ := json.Marshal(texts) // a list of strings can always be encoded
 	return string(stored)
 }
 

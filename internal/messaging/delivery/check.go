@@ -97,8 +97,8 @@ func check(ctx context.Context, d *db.DB, now time.Time) (r Report, err error) {
 	return r, err
 }
 
-// CheckAfter checks a set of the campaigns whose ids follow after, with their messages. It returns the last id, and
-// reports whether there are no more.
+// CheckAfter checks the next campaigns after an id, with their messages. It returns the last id, and reports whether there are no
+// more.
 func CheckAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, whole bool, err error) {
 	return checkSet(tx, campaignsAfter, after, found)
 }
@@ -123,7 +123,7 @@ func checkSet(tx *db.Tx, sql, after string, found *ledger.Findings) (last string
 	return ids[len(ids)-1], len(ids) == read && read < setOfCampaigns, checkCampaigns(tx, ids, found)
 }
 
-// CheckSubjects checks the campaigns that transfers name, and that there is one for each transfer for messages.
+// CheckSubjects checks the campaigns that transfers name, and that each transfer for messages has a campaign.
 func CheckSubjects(tx *db.Tx, subjects []string, found *ledger.Findings) error {
 	if err := checkCampaigns(tx, subjects, found); err != nil {
 		return err
@@ -136,8 +136,8 @@ func CheckStrays(tx *db.Tx, subjects []string, found *ledger.Findings) error {
 	return differences(tx, db.Query{SQL: checkStrays, Args: []any{subjects}}, found)
 }
 
-// CheckWaiting checks a set of the large campaigns with messages that are not sent yet, of those whose ids follow
-// after. It returns the last id, and reports whether there are no more.
+// CheckWaiting checks the next large campaigns after an id that still have unsent messages. It returns the last id, and reports
+// whether there are no more.
 func CheckWaiting(tx *db.Tx, after string, found *ledger.Findings) (last string, whole bool, err error) {
 	return checkSet(tx, waitingAfter, after, found)
 }

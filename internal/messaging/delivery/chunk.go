@@ -64,7 +64,7 @@ func bulkKind(mode tenant.Mode) string { return "sms_bulk_" + string(mode) }
 
 func smallKind(mode tenant.Mode) string { return "sms_small_" + string(mode) }
 
-// ownTextsKind is the kind of chunks whose recipients have texts of their own. The release before did not register it, and
+// ownTextsKind is the kind of chunks whose recipients have their own texts. The previous release did not register this kind: it
 // would send the text with its fields unfilled.
 func ownTextsKind(mode tenant.Mode) string { return "sms_own_texts_" + string(mode) }
 

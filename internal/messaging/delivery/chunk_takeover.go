@@ -88,7 +88,7 @@ func (o *chunkOwner) takeOver(tx *db.Tx, w *work) error {
 	}); err != nil {
 		return err
 	}
-	to, why := StatusUnknown, "the node stopped while it was sent"
+	to, why := StatusUnknown, "the node stopped while it sent the message"
 	if o.resend && w.campaign.Kind == KindCampaign {
 		to, why = StatusQueued, ""
 	}

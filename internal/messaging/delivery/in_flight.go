@@ -104,7 +104,7 @@ func (f *flight) submit(messages []message) {
 		case f.optedOut[msisdn.MSISDN(msg.Recipient)]:
 			f.answered = append(f.answered, failed(msg, whyOptedOut))
 		case begun.Sub(msg.SubmittedAt) >= resubmitFor:
-			f.answered = append(f.answered, failed(msg, "no operator took it in time"))
+			f.answered = append(f.answered, failed(msg, "no operator accepted it in time"))
 		default:
 			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, encoded: f.encodedOf(msg)} // the number may repeat after 65,536 messages
 			s.segments = len(s.encoded.Segments)

@@ -34,7 +34,7 @@ type submission struct {
 	begun       time.Time     // time of its first submission
 	begunPassed time.Duration // the same on the monotonic clock
 	outcomes    []provider.Outcome
-	divided     bool // it is decided whether the message is submitted in segments
+	divided     bool // whether the message is sent in segments is decided
 	segments    int  // number of segments of the message
 	encoded     smstext.Message
 	whole       bool          // submitted as a whole, to a provider that splits it

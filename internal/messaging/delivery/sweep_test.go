@@ -68,7 +68,7 @@ func TestSweep_smallSets(t *testing.T) {
 	})
 }
 
-// The texts of small campaigns are removed, too, once no recipient waits.
+// The sweep also deletes the texts of small campaigns, after the last recipient was served.
 func TestSweep_textsOfSmallCampaigns(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})

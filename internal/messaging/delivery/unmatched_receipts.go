@@ -63,7 +63,7 @@ func (u UnmatchedReceipts) Why() string {
 	case ReceiptsUnmatched:
 		return fmt.Sprintf("%s receipts since %s match no message, such as that of the id %s", count, since, u.ID)
 	case ReceiptsOtherBase:
-		return fmt.Sprintf("%s receipts since %s match no message. Their ids are probably in another base than those of the answers: %s, read as %s, is %s, which waits for its receipt. "+
+		return fmt.Sprintf("%s receipts since %s match no message. Their ids are probably in another number base than the ids of submit responses: %s, read as %s, is %s, which waits for its receipt. "+
 			"Check submit_ids and receipt_ids of the bind", count, since, u.ID, u.Base, u.Answered)
 	}
 	return ""

@@ -17,7 +17,7 @@ func newMetrics() metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	return metrics{
-		sent:       vec("makola_otp_sent_total", "One-time passwords accepted, by number range. Ranges that are rarely confirmed are pumped.", "prefix"),
+		sent:       vec("makola_otp_sent_total", "One-time passwords accepted, by number range. A range whose passwords are rarely verified may be used for SMS pumping.", "prefix"),
 		verified:   vec("makola_otp_verifications_total", "Codes that were checked, by number range and result: right, wrong, closed (expired, used, void, unknown or no tries left).", "prefix", "result"),
 		tapsClosed: vec("makola_otp_taps_closed_total", "Times that this node closed a customer's range of numbers, because too few one-time passwords to it are verified.", "prefix"),
 	}
