@@ -47,7 +47,7 @@ func (p *Payments) accept(ctx context.Context, a *request) (done book.Accepted, 
 		a.reply.waiter.CompareAndSwap(requestWaits, requestGone)
 	}
 	if a.Adopted && problem.Is(err, problem.InsufficientFunds) {
-		err = p.recovered.conflict(ctx, a.Payment, a.Payment.Rail, "the provider has done it, and the wallet does not cover it")
+		err = p.recovered.conflict(ctx, a.Payment, a.Payment.Rail, "the provider completed the payment, but the wallet does not cover it")
 	}
 	if a.maybeSent && problem.Is(err, problem.InsufficientFunds) {
 		err = errRecovering("The service is being recovered, and a provider may have done this. Nothing was sent; try again shortly, with the same reference.", recoveryPause)

@@ -106,7 +106,7 @@ func (p *Payments) sentBefore(ctx context.Context, pay book.Payment) (searchResu
 	case found.known && found.way == pay.RefundWay:
 		return found, nil
 	case found.known:
-		return searchResult{}, p.recovered.conflict(ctx, pay, found.rail.Name, "the provider has the refund by another way")
+		return searchResult{}, p.recovered.conflict(ctx, pay, found.rail.Name, "the provider has the refund as another kind of refund")
 	case found.differs:
 		return searchResult{}, p.recovered.conflict(ctx, pay, found.rail.Name, "the provider has another amount or party under the reference: "+found.outcome.Message)
 	case found.silent != "":

@@ -91,7 +91,7 @@ func (p *Payments) offerForgotten(ctx context.Context, pay book.Payment, gone er
 	case errors.Is(err, errUnclaimed):
 		return gone
 	case err == nil:
-		return p.recovered.conflict(ctx, a.Payment, a.Payment.Rail, "the provider has done it, and the package that was bought is forgotten")
+		return p.recovered.conflict(ctx, a.Payment, a.Payment.Rail, "the provider completed the purchase, but the database does not know the package")
 	default:
 		return err
 	}

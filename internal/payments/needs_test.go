@@ -70,7 +70,7 @@ func TestCollect_railNeedsOfTheAccount(t *testing.T) {
 	})
 }
 
-// waitsForVoucher collects from a Telecel wallet over a provider that may need a voucher, which gives the answer.
+// waitsForVoucher makes a collection from a Telecel wallet, over a provider that may need a voucher and returns answer.
 func (h *fixture) waitsForVoucher(answer provider.Outcome) (*node, book.Payment) {
 	h.t.Helper()
 	h.rails = []provider.Rail{needy(h.first)}
@@ -132,7 +132,7 @@ func TestVoucher_goesToTheProvider(t *testing.T) {
 	})
 }
 
-// A voucher is no submission. While nothing of the collection was sent, its provider gets no voucher, which could start a
+// A voucher is not a submission. Before the collection was submitted, its provider gets no voucher. A voucher could start a
 // collection there while another provider is tried.
 func TestVoucher_notBeforeTheCollection(t *testing.T) {
 	for name, answer := range map[string]provider.Outcome{"not sent": unsent, "barred": barred} {
@@ -267,7 +267,7 @@ func TestHint_ofARefund(t *testing.T) {
 	})
 }
 
-// Payments that need attention are read by pages, counted up to a bound, and narrowed to those of an owner or of nobody.
+// The list of payments that need attention is read in pages, counted up to a limit, and filtered by owner or by no owner.
 func TestStuckPage_pagesAndOwners(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

@@ -212,7 +212,7 @@ func resolvedAs(paid bool) func(book.Payment) error {
 	return func(row book.Payment) error {
 		want := map[bool]book.Status{true: book.StatusSuccess, false: book.StatusFailed}[paid]
 		if row.Note == "" || row.Kind == book.KindCollection || row.Status != want {
-			return problem.New(problem.Invalid, "not_resolved", "No operator resolved this payment that way. The provider's status counts, and it is queried")
+			return problem.New(problem.Invalid, "not_resolved", "No operator set this outcome of the payment. Makola queries its provider for the status")
 		}
 		if !row.ContradictedAt.IsZero() {
 			return ErrContradicted()

@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A shop has the answers of a scripted rail to lookups: names and packages.
+// shop has the scripted responses of a rail to lookups of names and packages.
 type shop struct {
 	offers  []provider.Offer
 	outcome provider.Outcome // of names and offers

@@ -49,7 +49,7 @@ func (n *node) rechecksPlanned() (count int) {
 	return count
 }
 
-// A recheck is due at its time also if the clock moves before the queue begins to wait.
+// A recheck runs at its time, even if the clock moves before the queue begins to wait.
 func TestRecheckQueue_clockMovesMeanwhile(t *testing.T) {
 	c := clock.NewManual(time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC))
 	q := newRecheckQueue(c, func(context.Context, book.Payment) {})
@@ -57,7 +57,7 @@ func TestRecheckQueue_clockMovesMeanwhile(t *testing.T) {
 	for range 1000 {
 		due := c.Elapsed() + hintTime
 		q.soon(book.Payment{ID: "one"})
-		for c.Waiting() == 0 && c.Elapsed() < due { // also between the queue's reading of the clock and its wait
+		for c.Waiting() == 0 && c.Elapsed() < due { // the clock also moves between the queue's reading of the time and its wait
 			c.Advance(1)
 		}
 		c.Advance(due - c.Elapsed())

@@ -14,13 +14,14 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestRefund_reversedAfterSuccess: the provider shows our refund as a reversal only after the refund succeeded. The money leaves the wallet
-// once. Refunds by the rail that sum up to the collection explain the reversal. Any other is an operator's.
+// TestRefund_reversedAfterSuccess: the provider shows our refund as a reversal only after the refund succeeded. The money leaves
+// the wallet once. The reversal is explained if the refunds over this rail sum up to the collection. An operator decides about any
+// other reversal.
 func TestRefund_reversedAfterSuccess(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		network  msisdn.Network
-		amounts  []money.Pesewas // of the refunds, one after the other; 0: the whole
+		amounts  []money.Pesewas // amounts of the refunds in their order; 0 is the whole collection
 		disputed bool
 	}{
 		{"whole", msisdn.MTN, []money.Pesewas{0}, false},

@@ -15,7 +15,7 @@ func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment
 	ctx, cancel := detached(ctx, submitTime)
 	defer cancel()
 	if submittableAt.IsZero() || momentOf(r.clock).Sub(submittableAt) >= leaveTime {
-		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "the time to submit it was over"}
+		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "too late to submit the payment"}
 	}
 	op, _ := operation(pay)
 	begun := time.Now()

@@ -50,8 +50,8 @@ func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pa
 	pay.Details.NetworkID = r.NetworkID
 	a := &request{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "network_id"}
 	if served := found && network.Status == route.Active; !served && bad.Err() == nil {
-		// A repeated request is answered even if its network was removed. If the network is available, accept finds
-		// the earlier request.
+		// A repeated request is answered even if its network was removed. If the network is available, accept finds the earlier
+		// request.
 		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
 			return old, again, err
 		}

@@ -88,7 +88,7 @@ var errAmount = problem.New(problem.Invalid, "amount_not_served", "No provider t
 // OnAmount returns the error "amount_not_served" as an error of the field amount, and any other error unchanged.
 func OnAmount(err error) error {
 	if AmountNotServed(err) {
-		return problem.Field("amount", "is not taken by a provider of this channel; send a smaller or a larger one")
+		return problem.Field("amount", "is outside the limits of every provider of this channel; send a smaller or a larger amount")
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (rd *Reader) Stuck(ctx context.Context) ([]Payment, error) {
 type StuckFilter struct {
 	Owner     string // id of the owner; empty: any owner
 	Ownerless bool   // only payments without an owner
-	After     string // StuckCursor of the last payment of the page before; empty: the first page
+	After     string // StuckCursor of the last payment on the previous page; empty: the first page
 	Limit     int
 }
 

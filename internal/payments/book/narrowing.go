@@ -16,7 +16,7 @@ func (n Narrowing) Any() bool { return n != (Narrowing{}) }
 
 func (n Narrowing) check(bad *problem.Fields) {
 	if n.Most > 0 && n.Most < n.Least {
-		bad.Add("most", "must not be below the least amount")
+		bad.Add("most", "must not be below the minimum amount")
 	}
 }
 

@@ -71,7 +71,7 @@ func (bk *Book) After(ctx context.Context, l SweptList, limit int) ([]Payment, e
 	return bk.list(ctx, sweepNext, l.Tenant, l.Kind, l.Done, limit)
 }
 
-// Swept stores that a list is swept up to the number l.Done. It also adds rechecks for some of its payments.
+// Swept stores that the sweep of a list has reached the number l.Done. It also adds rechecks for some of its payments.
 func (bk *Book) Swept(ctx context.Context, l SweptList, again []Recheck) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
 		db.Insert(tx, "payment_looks", recheckColumns, again)

@@ -7,14 +7,15 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A search for a reference uses the index of each list, so its cost does not grow with the payments.
+// A search for a reference uses the index of each list, so its cost does not depend on the number of payments.
 func TestSearch_referenceUsesIndex(t *testing.T) {
 	if text := dbtest.Plan(t, paymentsOfReference, "nothing-like-it"); strings.Contains(text, "SCAN payments") || !strings.Contains(text, "SEARCH payments USING INDEX") {
 		t.Error(text)
 	}
 }
 
-// The payouts to accounts of a draft are found by account and time, and the latest to one account within the last numbers of the tenant.
+// The payouts to the accounts of a draft are found by account and time. The latest payout to one account is found among the last
+// numbers of the tenant.
 func TestPaid_usesIndex(t *testing.T) {
 	if text := dbtest.Plan(t, paidSince, "tenant", []string{"233241234567"}, 1); !strings.Contains(text, "USING INDEX payments_payee (account=? AND created_at>?)") {
 		t.Error(text)
