@@ -15,7 +15,7 @@ import (
 const exportMost = 100_000
 
 // errEnough ends an export that has reached its maximum.
-var errEnough = errors.New("console: enough rows")
+var errEnough = errors.New("console: the maximum number of rows is reached")
 
 // Suffixes of the paths of files. A route has the first in its pattern, and serves paths with either.
 const (

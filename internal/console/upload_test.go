@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A field that is too long is refused. It is never cut.
+// A field that is too long is refused and never shortened.
 func TestUpload_longField(t *testing.T) {
 	for length, fits := range map[int]bool{9: true, 10: true, 11: false, 5_000: false} {
 		var body bytes.Buffer

@@ -307,12 +307,12 @@ var simFaults = []page.Option{
 	{Value: "outage", Text: "Outage: nothing is done"},
 	{Value: "slow", Text: "Slow answers"},
 	{Value: "error_after", Text: "Request done, error 500"},
-	{Value: "refuse", Text: "Outright refusal"},
+	{Value: "refuse", Text: "Refusal"},
 	{Value: "fail", Text: "Accepted, failed later"},
 	{Value: "stuck", Text: "Pending until resolved"},
 	{Value: "callback_missing", Text: "No callback"},
-	{Value: "callback_duplicate", Text: "Callback comes twice"},
-	{Value: "reverse", Text: "Success, taken back later"},
+	{Value: "callback_duplicate", Text: "Callback sent twice"},
+	{Value: "reverse", Text: "Success, reversed later"},
 }
 
 // simProviders are the providers that faults are for.

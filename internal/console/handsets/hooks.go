@@ -83,7 +83,7 @@ func (ps *Pages) receiveHook(v *console.Visit) (console.Answer, error) {
 	case err != nil:
 		return console.Answer{}, err
 	case of.ID == "":
-		says = "received, and shown nowhere: no test account has this id or has signed this\n"
+		says = "received but not shown: no test account has this id, or signed this webhook\n"
 	case named && !ps.signed(v, of, body):
 		h.Signature = "the signature is not one of " + of.Name
 		ps.hooks.put(of.ID, h)

@@ -118,7 +118,7 @@ func ownerOptions(owners []book.Owner, chosen string) []page.Option {
 	for _, o := range owners {
 		list = append(list, page.Option{Value: o.Person, Text: cmp.Or(o.Name, o.Person)})
 	}
-	if !slices.ContainsFunc(list, func(o page.Option) bool { return o.Value == chosen }) { // somebody who released the last one
+	if !slices.ContainsFunc(list, func(o page.Option) bool { return o.Value == chosen }) { // a person who no longer has a payment
 		list = append(list, page.Option{Value: chosen, Text: "Another person"})
 	}
 	return list

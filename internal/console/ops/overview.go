@@ -217,7 +217,7 @@ var latencyColumns = []console.Column[route.Latency]{
 	console.Text("Request", "", func(l route.Latency) string { return words.RequestWord(l.Operation) }).Laid(console.Under),
 	console.Count("Requests", "", func(l route.Latency) int64 { return l.N }).Laid(console.Minor),
 	console.Count("No answer or 5xx", "", func(l route.Latency) int64 { return l.Failed }).Laid(console.Minor),
-	console.Text("Half within", "", func(l route.Latency) string { return withinOf(l, 50) }).Laid(page.Display{Right: true}),
+	console.Text("50% within", "", func(l route.Latency) string { return withinOf(l, 50) }).Laid(page.Display{Right: true}),
 	console.Text("95% within", "", func(l route.Latency) string { return withinOf(l, 95) }).Laid(page.Display{Right: true}),
 }
 

@@ -69,7 +69,7 @@ func (o walletOrder) banks(v *console.Visit, t tenant.Tenant) ([]page.Field, err
 		for _, c := range credits {
 			lines = append(lines, page.Option{Value: c.ID, Text: fmt.Sprintf("%s on %s at %s", t.Money().Text(int64(c.Amount)), c.At.Format("2 Jan 2006"), c.Bank)})
 		}
-		fields = append(fields, page.Field{Name: "line", Label: "Credit in the bank's statement", Value: v.Given("line", ""), Options: lines, Hint: "It pays for one deposit."})
+		fields = append(fields, page.Field{Name: "line", Label: "Credit in the bank's statement", Value: v.Given("line", ""), Options: lines, Hint: "Choose the credit of the deposit. A credit pays for one deposit."})
 	}
 	return append(fields, page.Field{Name: "slip", Label: "Slip number", Value: v.Given("slip", ""), Max: treasury.MaxSlip, Required: len(credits) == 0, Hint: "Enter the number of the bank's slip or credit. A slip of a bank account pays for one deposit."}), nil
 }

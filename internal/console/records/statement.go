@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/statement"
 )
 
-// statementRows is how many movements of a statement one page has.
+// statementRows is the number of movements on one page of a statement.
 const statementRows = 1000
 
 // StatementMost is the maximum number of movements in the file of a statement.

@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// replayMost is how many webhooks one press of a button sends again.
+// replayMost is the maximum number of webhooks that one request sends again.
 const replayMost = 500
 
 // replaySpans are the periods whose webhooks can be sent again.
@@ -27,7 +27,7 @@ var replaySpans = []struct {
 	{page.Option{Value: "hour", Text: "Last hour"}, time.Hour},
 	{page.Option{Value: "day", Text: "Last 24 hours"}, 24 * time.Hour},
 	{page.Option{Value: "week", Text: "Last 7 days"}, 7 * 24 * time.Hour},
-	{page.Option{Value: "all", Text: "All that are kept"}, webhook.Kept + 24*time.Hour},
+	{page.Option{Value: "all", Text: "All stored"}, webhook.Kept + 24*time.Hour},
 }
 
 // WebhookRoutes are the pages of an account's webhooks.

@@ -64,7 +64,7 @@ func webhooksPage(w webhooksOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(w.failed.Rows) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"muted\">Every webhook was delivered, or is still tried.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"muted\">Every webhook was delivered, or Makola still retries it.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -82,5 +82,5 @@ func (s story) whereUndelivered() string {
 	if s.parent.Status != book.StatusSuccess {
 		return "No money moved: the payer did not pay."
 	}
-	return fmt.Sprintf("The payer paid, and the airtime was not delivered. %s is in this account's wallet since %s.", page.Cedis(s.parent.Net()), page.When(s.parent.SettledAt))
+	return fmt.Sprintf("The payer paid, but the airtime was not delivered. %s has been in this account's wallet since %s.", page.Cedis(s.parent.Net()), page.When(s.parent.SettledAt))
 }

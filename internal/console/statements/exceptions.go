@@ -156,8 +156,8 @@ func settledKinds(*console.Visit) ([]page.Option, error) {
 // offered is the maximum number of exceptions in a list to choose from.
 const offered = 100
 
-// exceptionOptions are the newest exceptions, behind an option for none of them. ending is empty for the open ones. The exception of the
-// address is among them.
+// exceptionOptions returns the newest exceptions, after an option for none. Without an ending it returns open exceptions. The
+// exception in the address is always included.
 func (ps *Pages) exceptionOptions(none string, ending reconcile.Ending) func(v *console.Visit) ([]page.Option, error) {
 	return func(v *console.Visit) ([]page.Option, error) {
 		list, err := ps.Reconcile.Exceptions(v.Ctx, reconcile.Filter{Ending: ending, Limit: offered})
@@ -275,7 +275,7 @@ func resolutions(e reconcile.Exception) (list []page.Link) {
 }
 
 func exceptionFacts(e reconcile.Exception, now time.Time) []page.Fact {
-	list := []page.Fact{{Name: "Account", Value: page.Text(sourceTitle(e.Source))}, {Name: "Amount", Value: page.Money(e.Amount)}, {Name: "Statement less our books", Value: page.Money(e.Delta)}, {Name: "Found", Value: page.Time(e.OpenedAt)}}
+	list := []page.Fact{{Name: "Account", Value: page.Text(sourceTitle(e.Source))}, {Name: "Amount", Value: page.Money(e.Amount)}, {Name: "Statement minus our books", Value: page.Money(e.Delta)}, {Name: "Found", Value: page.Time(e.OpenedAt)}}
 	if e.EndedAt.IsZero() {
 		list = append(list, page.Fact{Name: "Age", Value: page.Text(age(e.OpenedAt, now))})
 	} else {

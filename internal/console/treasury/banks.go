@@ -105,7 +105,7 @@ func (ps *Pages) banks(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: l.Title, Body: banksPage(l, console.Grid(transferColumns, waiting, href), unassigned)}, nil
 }
 
-// transferOptions are the options of money in transit. The one of the address is among them, also when it has ended.
+// transferOptions returns the options of money in transit. The transfer in the address is always included, even if it has ended.
 func (ps *Pages) transferOptions(v *console.Visit) ([]page.Option, error) {
 	waiting, err := ps.Treasury.OnTheWay(v.Ctx)
 	options := []page.Option{{Text: "Choose a transfer"}}

@@ -26,7 +26,7 @@ type dayLine struct {
 	day    closing.Day
 	closed bool
 	next   bool   // it is the day to close next
-	never  string // why it is never closed; empty: it is not such a day
+	never  string // reason why the day is never closed; empty for all other days
 }
 
 // days lists the newest days, and which of them are closed.

@@ -188,7 +188,7 @@ func readCursor(text string) (*ledger.Transfer, error) {
 			return &ledger.Transfer{At: time.UnixMicro(at).UTC(), Leg: parts[1], Subject: parts[2]}, nil
 		}
 	}
-	return nil, problem.Field("after", "is not one of a page of ours")
+	return nil, problem.Field("after", "must come from the link to the next page")
 }
 
 // journal lists the transfers of the books in the order of time, of one account or of all.
