@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/app"
 )
 
-// printAlerts is the table of alerts.
+// printAlerts returns the table of alerts.
 func printAlerts(*testing.T) string {
 	var out table
 	out.head("rule", "alert on", "summary", "page")
@@ -94,7 +94,7 @@ func TestRunbooks_formAndAlerts(t *testing.T) {
 // metricName finds metrics of ours in an expression.
 var metricName = regexp.MustCompile(`makola_[a-z_]+`)
 
-// Alerts and the dashboard name existing metrics only.
+// Alerts and the dashboard name only existing metrics.
 func TestAlerts_nameExistingMetrics(t *testing.T) {
 	found := measured(t)
 	known := func(where, text string) {

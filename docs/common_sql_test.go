@@ -15,9 +15,8 @@ import (
 	"testing"
 )
 
-// The common set is the SQL that our statements and migrations use, in addition to the keywords of
-// internal/db/engine/words.go. A keyword outside it needs a decision, because an engine that spreads one database
-// over several machines may lack it.
+// The common set is the SQL that our statements and migrations may use, in addition to the keywords of internal/db/engine/words.go.
+// Another keyword needs a decision, because an engine that spreads one database over several machines may lack it.
 const (
 	commonWords = `ADD ALL ALTER AND AS BETWEEN BIGINT BY CASE CAST CHECK COALESCE COLUMN CONFLICT CONSTRAINT CREATE CROSS DEFAULT DELETE DESC DISTINCT DO DROP ELSE END
 ESCAPE EXCEPT EXISTS FOR FOREIGN FROM GROUP HAVING IN INDEX INSERT INT INTEGER INTO IS JOIN KEY LEFT LIKE LIMIT MATERIALIZED MAX NOT NOTHING NULL OF
@@ -36,7 +35,7 @@ var ofOneEngine = []string{
 }
 
 var (
-	// aStatement is how a statement of ours or a part of one begins.
+	// aStatement matches the beginning of one of our statements, or of a part of one.
 	aStatement = regexp.MustCompile(`^[\s(]*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|DROP|FROM|WHERE|ORDER BY|AND|ON CONFLICT|RETURNING|CROSS|LEFT|JOIN|VALUES|SET|GROUP|LIMIT|UNION|HAVING|LOCK|TRUNCATE|LISTEN|NOTIFY|SAVEPOINT|BEGIN|DECLARE|COPY|MERGE)\s`)
 	aText      = regexp.MustCompile(`'[^']*'`)
 	aComment   = regexp.MustCompile(`(?m)--.*$`)
@@ -46,7 +45,7 @@ var (
 	aColumns   = regexp.MustCompile(`(?:INTO|TABLE|KEY|UNIQUE|AS|WITH|REFERENCES|INDEX \w+ ON|RECURSIVE) +\w* *\(`)
 )
 
-// statements gives the texts of SQL in the program, by the file.
+// statements returns the SQL texts of the program by file.
 func statements(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -57,7 +56,7 @@ func statements(t *testing.T) map[string][]string {
 		name := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
 		switch {
 		case entry.IsDir() && (strings.HasSuffix(name, "test") || name == "internal/sim" || name == "internal/guides" || name == "internal/console"):
-			return fs.SkipDir // the simulator has no database, pages have none of their own
+			return fs.SkipDir // the simulator has no database, and pages have no SQL
 		case strings.HasSuffix(name, ".sql"):
 			found[name] = append(found[name], aComment.ReplaceAllString(read(t, name), ""))
 		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !slices.Contains(ofOneEngine, name):
@@ -82,7 +81,7 @@ func statements(t *testing.T) map[string][]string {
 	return found
 }
 
-// Statements use the common set of SQL only.
+// Statements use only the common set of SQL.
 func TestSQL_usesCommonSet(t *testing.T) {
 	all := statements(t)
 	known := map[string]bool{}
@@ -126,7 +125,7 @@ func TestSQL_usesCommonSet(t *testing.T) {
 	}
 }
 
-// printCommonSQL prints the set.
+// printCommonSQL returns the common set as a table.
 func printCommonSQL(*testing.T) string {
 	sorted := func(list string) string {
 		words := strings.Fields(list)

@@ -65,7 +65,7 @@ func schema(t *testing.T, file, definition string) *jsonschema.Schema {
 	return compiled
 }
 
-// at returns the member of a document at a path. A number is not part of it: the first element of a list is taken.
+// at returns the member of a document at a path. A path has no indexes: in a list, at follows the first element.
 func at(t *testing.T, in any, path ...string) any {
 	t.Helper()
 	for _, name := range path {
@@ -80,7 +80,7 @@ func at(t *testing.T, in any, path ...string) any {
 	return in
 }
 
-// compose.yaml is a valid compose file, and a service with a field that does not exist is none.
+// compose.yaml is a valid compose file. A service with an unknown field is not valid.
 func TestCompose_fitsItsSchema(t *testing.T) {
 	s, file := schema(t, "compose-spec.json", ""), manifests(t, deploy+"compose.yaml")[0]
 	if err := s.Validate(file); err != nil {
@@ -92,7 +92,7 @@ func TestCompose_fitsItsSchema(t *testing.T) {
 	}
 }
 
-// Two nodes have names and data folders of their own. haproxy knows their names, and they trust the network of the file.
+// Two nodes have their own names and data folders. haproxy knows their names, and they trust the network of the file.
 func TestCompose_partsFit(t *testing.T) {
 	file := manifests(t, deploy+"compose.yaml")[0]
 	services := at(t, file, "services").(object)
@@ -121,7 +121,7 @@ func TestCompose_partsFit(t *testing.T) {
 	}
 }
 
-// kustomization is the part of kustomize's file that deploy/kubernetes uses; another field is refused.
+// kustomization is the part of kustomize's file that deploy/kubernetes uses. Any other field is refused.
 type kustomization struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -161,7 +161,7 @@ func kustomized(t *testing.T) (k kustomization, all []object) {
 	return k, all
 }
 
-// Every resource is valid for its kind, and one with a field that does not exist is not.
+// Every resource is valid for its kind. A resource with an unknown field is not valid.
 func TestKubernetes_fitsItsSchemas(t *testing.T) {
 	k, all := kustomized(t)
 	files, err := filepath.Glob(deploy + "kubernetes/*.yaml")
@@ -188,7 +188,7 @@ func TestKubernetes_fitsItsSchemas(t *testing.T) {
 	}
 }
 
-// Selectors choose pods that exist, settings and secrets are those that kustomize makes, and probes ask paths of the server.
+// Selectors select existing pods. Settings and secrets are those that kustomize makes. Probes request paths of the server.
 func TestKubernetes_partsFit(t *testing.T) {
 	k, all := kustomized(t)
 	pods := map[string]any{} // by component

@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "write the printed tables into the docum
 
 const root = ".."
 
-// documents are all that a reader is given, relative to the root.
+// documents returns the paths of all documents for readers, relative to the root.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -123,7 +123,7 @@ func TestTables_matchTheCode(t *testing.T) {
 	}
 }
 
-// difference shows the first line that differs.
+// difference returns the first line that differs.
 func difference(was, is string) string {
 	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
 	for i := range min(len(a), len(b)) {
@@ -219,7 +219,7 @@ func firstSentence(text string) string {
 
 var kinds = []book.Kind{book.KindCollection, book.KindPayout, book.KindTopUp, book.KindBundle}
 
-// printStates lists the stored states with the statuses that customers read, where a kind has the state.
+// printStates lists the stored states with the statuses that customers see. A cell is empty if the kind does not have the state.
 func printStates(*testing.T) string {
 	var out table
 	out.head("stored", "a collection reads", "a payout reads", "a top-up reads", "a bundle reads")
@@ -302,7 +302,7 @@ func printSettings(t *testing.T) string {
 // common are the flags that the manual explains once for all commands.
 var common = []string{"help", "data", "database", "output", "wide"}
 
-// commandAt finds a command by its path; nil when there is none.
+// commandAt finds a command by its path. It returns nil for an unknown command.
 func commandAt(m *kong.Application, words ...string) *kong.Node {
 	n := m.Node
 next:
@@ -337,13 +337,13 @@ func usage(leaf *kong.Node) string {
 	return strings.Join(words, " ")
 }
 
-// description returns the help text of a metric.
+// description matches the help text of a metric.
 var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "([^"]*)",.* constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
 
-// fixed finds the names of the labels whose values are fixed.
+// fixed matches the names of labels with fixed values.
 var fixed = regexp.MustCompile(`(\w+)="`)
 
-// serving runs a server.
+// serving starts a server for the test.
 func serving(t *testing.T, fn func(a *app.App)) {
 	t.Helper()
 	a, err := app.Start(t.Context(), config.Server{Environment: "development", Listen: "127.0.0.1:0", Ephemeral: true,
@@ -370,7 +370,7 @@ func measured(t *testing.T) map[string][2]string {
 	found := map[string][2]string{}
 	for d := range descriptions {
 		if !strings.HasPrefix(d.String(), `Desc{fqName: "makola_`) {
-			continue // the runtime's and the process's
+			continue // metrics of the runtime and of the process
 		}
 		m := description.FindStringSubmatch(d.String())
 		if m == nil {
@@ -444,7 +444,7 @@ func printProduction(t *testing.T) string {
 	return out.String()
 }
 
-// rolesOf prints the policy of a site: a line a permission, a column a role.
+// rolesOf prints the policy of a site, with a line for each permission and a column for each role.
 func rolesOf(site roles.Site) func(*testing.T) string {
 	return func(*testing.T) string {
 		var out table

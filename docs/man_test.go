@@ -13,7 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// roff writes a text for a manual page: hyphens are those of commands, and a line begins with no order.
+// roff formats a text for a manual page: hyphens are those of commands, and no line begins with a request of roff.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(strings.Join(strings.Fields(text), " "))
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
@@ -68,7 +68,7 @@ func manual(t *testing.T) string {
 				t.Errorf("makola %s has no help", leaf.Path())
 			}
 			line(".SS makola %s\n%s", roff(usage(leaf)), roff(leaf.Help))
-			if leaf.Name != "doctor" { // it has the flags of serve
+			if leaf.Name != "doctor" { // its flags are those of serve
 				flags(leaf)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 )
 
-// The README names the two commands of a first start.
+// The README contains the two commands of a first start.
 func TestReadme_namesTheTwoCommands(t *testing.T) {
 	text := read(t, "README.md")
 	for _, command := range []string{"go run ./cmd/makola serve", "make test"} {
@@ -43,7 +43,7 @@ var (
 	withLabel = regexp.MustCompile("^`([A-Za-z.]+)`$")
 )
 
-// slug is how a heading is called in a link.
+// slug returns the name of a heading in a link.
 func slug(heading string) string {
 	kept := strings.Map(func(r rune) rune {
 		switch {
@@ -67,7 +67,7 @@ func exists(name string) bool {
 func TestLinks_haveTargets(t *testing.T) {
 	for _, name := range documents(t) {
 		if strings.HasPrefix(name, "internal/guides/") {
-			continue // a link of theirs is a path of the server: their own test follows it
+			continue // a link of a guide is a path of the server, which the test of the guides follows
 		}
 		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
 			to, anchor, _ := strings.Cut(m[2], "#")
@@ -154,7 +154,7 @@ func TestNames_filesExist(t *testing.T) {
 	}
 }
 
-// sources reads all files of the tree that are no documents.
+// sources reads all files of the tree that are not documents.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -194,7 +194,7 @@ func TestNames_testsExist(t *testing.T) {
 	}
 }
 
-// Every command line in a document, and every code that begins with the program's name, is valid.
+// Every command line in a document is valid, and so is every code that begins with the program's name.
 func TestNames_commandsExist(t *testing.T) {
 	m := model(t)
 	for _, name := range documents(t) {
@@ -247,7 +247,7 @@ func TestNames_commandsExist(t *testing.T) {
 	}
 }
 
-// namedLine finds a line of the log that a document quotes.
+// namedLine matches a log line that a document quotes.
 var namedLine = regexp.MustCompile(`log (?:for|says|line)\s+"([^"]+)"`)
 
 func TestNamedLogLines_exist(t *testing.T) {
@@ -319,7 +319,7 @@ func TestNames_makeTargetsExist(t *testing.T) {
 
 var requirement = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`)
 
-// The table of decisions.md has each direct dependency of go.mod with its version, and no other.
+// The table in decisions.md has exactly the direct dependencies of go.mod, with their versions.
 func TestDependencies_areExplained(t *testing.T) {
 	text := read(t, "docs/decisions.md")
 	mod := read(t, "go.mod")
@@ -338,7 +338,7 @@ func TestDependencies_areExplained(t *testing.T) {
 		for _, source := range all {
 			used = used || strings.Contains(source, "\""+d[1])
 		}
-		if !used { // go mod tidy reports it
+		if !used { // go mod tidy reports an unused dependency
 			continue
 		}
 		if explained[d[1]] != d[2] {
