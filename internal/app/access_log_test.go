@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-// The access log has a line for each answered request, of the interface and of the console, and nothing of people.
+// The access log has a line for each answered request of the interface and of the console. It contains no personal data.
 func TestAccessLog_oneLineARequest(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "access.log")
@@ -90,7 +90,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
-// A log that cannot be written stops no request, and is in the server's log once a minute.
+// If the access log cannot be written, requests still succeed. The server's log reports the failure at most once a minute.
 func TestAccessLog_unwritable(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -31,7 +31,7 @@ type framed struct {
 	next   uint32
 }
 
-// newFramed connects a client that lets the server send so many bytes of each body.
+// newFramed connects a client that allows the server to send a number of bytes of each body.
 func newFramed(t testing.TB, address string, window uint32) *framed {
 	t.Helper()
 	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
@@ -49,20 +49,20 @@ func newFramed(t testing.TB, address string, window uint32) *framed {
 	return f
 }
 
-// get sends a GET. Its error is of a connection that the server has ended.
+// get sends a GET request. It returns an error if the server has closed the connection.
 func (f *framed) get(path string, headers ...string) error {
 	var block strings.Builder
 	pack := hpack.NewEncoder(&block)
 	pairs := append([]string{":method", "GET", ":scheme", "https", ":authority", "localhost", ":path", path}, headers...)
 	for i := 0; i < len(pairs); i += 2 {
-		_ = pack.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]}) // of a builder
+		_ = pack.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]}) // writing to a builder never fails
 	}
 	id := f.next
 	f.next += 2
 	return f.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte(block.String()), EndStream: true, EndHeaders: true})
 }
 
-// read takes frames until done is true of one, or the connection ends.
+// read reads frames until done returns true for one of them, or until the connection ends.
 func (f *framed) read(t testing.TB, done func(http2.Frame) bool) (ended bool) {
 	t.Helper()
 	if err := f.conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
@@ -122,8 +122,8 @@ func TestAnswers_unreadEndInTime(t *testing.T) {
 	}
 }
 
-// A connection has eight unread answers to requests without a key. The next request waits until one of them has ended, unless
-// the connection is a trusted proxy's.
+// A connection may have eight unread answers to requests without a key. The next request waits until one of them has ended. A
+// trusted proxy's connection has no such limit.
 func TestAnswers_unreadOfAConnectionAreFew(t *testing.T) {
 	t.Parallel()
 	proxied := func(c *config.Server) {
@@ -180,7 +180,7 @@ func TestAnswers_unreadOfAConnectionAreFew(t *testing.T) {
 	}
 }
 
-// Pages that are the same for everybody cost no copy for each client that does not read them.
+// A page that is the same for everybody is not copied for each client that does not read it.
 func TestAnswers_thatAreSharedHaveOneCopy(t *testing.T) {
 	a := startLocal(t, nil)
 	w := &counting{header: http.Header{}}
@@ -206,7 +206,7 @@ func TestAnswers_thatAreSharedHaveOneCopy(t *testing.T) {
 	}
 }
 
-// counting is a client that counts what it reads.
+// counting is a client that counts the bytes that it reads.
 type counting struct {
 	header http.Header
 	bytes  int
@@ -253,7 +253,7 @@ func TestAnswers_unreadOfANodeAreBounded(t *testing.T) {
 	}
 }
 
-// Clients that leave before they are answered make no line of the log. They are counted with the status 499.
+// A client that disconnects before the answer causes no log line. It is counted with the status 499.
 func TestClients_thatLeaveMakeNoErrors(t *testing.T) {
 	t.Parallel()
 	for _, engine := range dbtest.Engines() {

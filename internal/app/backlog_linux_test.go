@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// Connections that wait in the kernel when the node stops are accepted and answered, and none is added to them.
+// When the node stops, connections that wait in the kernel are accepted and answered, and no further connection is queued.
 func TestStop_answersQueuedConnections(t *testing.T) {
 	t.Parallel()
 	l, err := listen("test", "127.0.0.1:0", false, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

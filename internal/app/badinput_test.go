@@ -36,7 +36,7 @@ func TestAPI_badInput(t *testing.T) {
 	})
 }
 
-// example is a good request of each operation; the suite spoils one thing of it at a time.
+// examples has a valid request of each operation. The suite makes one part of it invalid at a time.
 func (a *actor) example(operation string) apitest.Example {
 	q := func(name string) string {
 		text, err := json.Marshal(a.vars[name])
@@ -59,13 +59,13 @@ func (a *actor) example(operation string) apitest.Example {
 			"callback_url": `"https://shop.example/hook"`, "carriermomo_account_type": `"subscriber"`}},
 		"payoutToBank": {Body: map[string]string{"amount": `"10.00"`, "account_number": `"0011223344556"`, "bank_id": q("bank"), "account_name": `"Kwame"`,
 			"client_reference": reference, "callback_url": `"https://shop.example/hook"`}},
-		// The collection does not exist: a good request is a 404.
+		// The collection does not exist, so a valid request is a 404.
 		"refund": {Body: map[string]string{"transaction_id": `"00000000-0000-4000-8000-000000000001"`, "amount": `"5.00"`, "client_reference": reference,
 			"reason": `"Out of stock"`, "callback_url": `"https://shop.example/hook"`}},
-		// The collection does not exist: a good request is a 404.
+		// The collection does not exist, so a valid request is a 404.
 		"submitVoucher": {Body: map[string]string{"transaction_id": `"00000000-0000-4000-8000-000000000001"`, "code": `"123456"`}},
 		"makeBatch":     {Body: map[string]string{"name": `"Salaries"`, "again": `"They were not paid"`, "rows": `[{"account_number":"0240000001","channel":"MTN","amount":"5.00"}]`}},
-		// The batch does not exist: a good request is a 404.
+		// The batch does not exist, so a valid request is a 404.
 		"listBatches": query("status", "finished", "page", "1", "page_size", "10"),
 		"batchStatus": {Path: batchPath}, "batchRows": {Path: batchPath, Query: map[string]string{"status": "failed", "page": "1", "page_size": "10"}},
 		"submitBatch": {Path: batchPath, Body: map[string]string{"again": `"They were not paid"`}}, "pauseBatch": {Path: batchPath, Body: map[string]string{}},

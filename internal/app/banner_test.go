@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/sim/mtn"
 )
 
-// The first screen has a key that works; the next one has the same key, and unused references.
+// The first screen shows a working key. The screen of the next start has the same key, and unused references.
 func TestBanner_hasWorkingExamples(t *testing.T) {
 	t.Parallel()
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Connections: 4, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/sheettest"
 )
 
-// storedOfFiles counts what uploads and batches store.
+// storedOfFiles counts the rows that uploads and batches have stored.
 func (b *browsed) storedOfFiles() (n int64) {
 	b.t.Helper()
 	err := b.db.Read(b.t.Context(), func(tx *db.Tx) error {
@@ -25,7 +25,8 @@ func (b *browsed) storedOfFiles() (n int64) {
 	return n
 }
 
-// bounded runs a request with hostile content. It must be answered within five seconds, take less than 200 MB, and store nothing.
+// bounded sends a request with hostile content. The request must be answered within five seconds, use less than 200 MB, and store
+// nothing.
 func (b *browsed) bounded(name string, request func() page) page {
 	b.t.Helper()
 	var before, after runtime.MemStats
@@ -44,7 +45,7 @@ func (b *browsed) bounded(name string, request func() page) page {
 	return p
 }
 
-// A hostile file is refused on the upload page in a sentence, and hostile JSON by the interface. Nothing of either is stored.
+// The upload page refuses a hostile file with one sentence, and the interface refuses hostile JSON. Nothing is stored.
 func TestBatchPages_hostileFiles(t *testing.T) {
 	b := browse(t)
 	b.signIn(b.nextLink())

@@ -21,8 +21,8 @@ const ticksPerSecond = 100
 // explains a rate.
 type cpuUse map[string]time.Duration
 
-// cpuOf reads the CPU time so far of the named processes, of this one ("load") and of the PostgreSQL of
-// the tests ("database"), their dead children among them.
+// cpuOf returns the CPU time that the named processes, this process ("load") and the PostgreSQL of the tests ("database") have used
+// so far, with their ended children.
 func cpuOf(b *testing.B, pids map[string]int) cpuUse {
 	b.Helper()
 	_, load := processOf(strconv.Itoa(os.Getpid()))
@@ -41,7 +41,7 @@ func cpuOf(b *testing.B, pids map[string]int) cpuUse {
 	return use
 }
 
-// postmaster is the id of the process whose children are the PostgreSQL of the tests.
+// postmaster returns the id of the process whose children serve the PostgreSQL of the tests.
 func postmaster(b *testing.B) string {
 	b.Helper()
 	c, err := pgx.Connect(b.Context(), os.Getenv(dbtest.Environment))
@@ -67,7 +67,7 @@ func processOf(pid string) (parent string, used time.Duration) {
 	if err != nil {
 		return "", 0
 	}
-	_, rest, _ := bytes.Cut(text, []byte(") ")) // after the name, which may hold anything
+	_, rest, _ := bytes.Cut(text, []byte(") ")) // the fields after the name, which may contain any character
 	fields := strings.Fields(string(rest))
 	var ticks int64
 	for _, f := range fields[11:15] { // utime, stime, cutime, cstime

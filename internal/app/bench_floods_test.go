@@ -24,14 +24,14 @@ import (
 
 // The floods of BenchmarkFloods, by clients without a key.
 const (
-	floodConnections = 4000 // the limit is 4,096, and the neighbour has a few
+	floodConnections = 4000 // the limit is 4,096, and the neighbour needs a few connections
 	floodStreams     = 100
 	floodSignIns     = 110 // a second
 )
 
-// BenchmarkFloods measures the payouts of a neighbour and the server's memory at its highest while clients without a key
-// flood it: with HTTP/2 streams whose answers nobody reads, with HTTP/1.1 requests whose answers nobody reads, with requests
-// that are reset at once, and with guesses of passwords from changing networks.
+// BenchmarkFloods measures a neighbour's payouts and the server's peak memory during floods by clients without a key. The floods
+// are HTTP/2 streams and HTTP/1.1 requests whose answers nobody reads, requests that are reset at once, and guesses of passwords
+// from changing networks.
 func BenchmarkFloods(b *testing.B) {
 	for _, kind := range []string{"streams", "pipelines", "resets", "guesses"} {
 		b.Run(kind, func(b *testing.B) {
@@ -66,13 +66,13 @@ func benchmarkFlood(b *testing.B, kind string) {
 	sim.kill()
 }
 
-// floodVariable is the environment variable that makes the test program a flood: it has one in JSON.
+// floodVariable is the environment variable that makes the test program a flood. Its value is the flood in JSON.
 const floodVariable = "MAKOLA_TEST_FLOOD"
 
 // flood is a process of clients without a key.
 type flood struct{ Kind, API string }
 
-// begin starts the flood in a process of the lowest priority, as begin of an attacker.
+// begin starts the flood in a process of the lowest priority.
 func (f flood) begin(b *testing.B) (stop func()) {
 	b.Helper()
 	text, err := json.Marshal(f)
@@ -159,7 +159,8 @@ func dialFlood(ctx context.Context, address string, secure bool) (conn net.Conn,
 	return conn, func() { stopped(); _ = conn.Close() }
 }
 
-// floodStreamsOn asks for a page on a new connection that takes no byte of any body. each follows every request.
+// floodStreamsOn requests a page repeatedly on a new connection that accepts no byte of any body. each is called after every
+// request.
 func floodStreamsOn(conn net.Conn, requests int, path string, each func(f *http2.Framer, id uint32) error) {
 	f := http2.NewFramer(conn, conn)
 	_, err := io.WriteString(conn, http2.ClientPreface)
@@ -171,7 +172,7 @@ func floodStreamsOn(conn net.Conn, requests int, path string, each func(f *http2
 	for i := 0; i < requests && err == nil; i++ {
 		block.Reset()
 		for _, h := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", path}} {
-			_ = pack.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}) // of a builder
+			_ = pack.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}) // writing to a builder never fails
 		}
 		id := uint32(2*i + 1)
 		err = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte(block.String()), EndStream: true, EndHeaders: true})
@@ -188,7 +189,7 @@ func unreadStreams(ctx context.Context, address string) {
 	}
 	defer end()
 	floodStreamsOn(conn, floodStreams, "/docs/reference", nil)
-	_, _ = io.Copy(io.Discard, conn) // frames without bodies
+	_, _ = io.Copy(io.Discard, conn) // reads only frames, because no body is accepted
 }
 
 func resetStreams(ctx context.Context, address string) {
@@ -209,14 +210,14 @@ func unreadPipelines(ctx context.Context, address string) {
 	defer end()
 	request := strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 20)
 	for range 100 {
-		if _, err := io.WriteString(conn, request); err != nil { // ends when the server ends it
+		if _, err := io.WriteString(conn, request); err != nil { // ends when the server closes the connection
 			return
 		}
 	}
 	<-ctx.Done()
 }
 
-// guesses tries passwords of accounts that do not exist, each time as another client of a trusted proxy.
+// guesses tries passwords of accounts that do not exist. Each try seems to come from another client behind a trusted proxy.
 func guesses(ctx context.Context, address string) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
 		return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext(ctx, network, to)

@@ -15,10 +15,10 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// growthLooks is how often a page is read. The best time counts: the machine is shared.
+// growthLooks is the number of times that each page is read. Only the best time counts, because other programs share the machine.
 const growthLooks = 3
 
-// pageOfGrowth is how many rows a page of the history has.
+// pageOfGrowth is the number of rows of a page of the history.
 const pageOfGrowth = 50
 
 // look measures the time of pages: lists with each filter, searches, statements, days, and files.
@@ -46,12 +46,12 @@ func (g *grown) look() {
 	g.each("journal of a day, each payment", g.once("/ops/journal.csv?from="+day+"&to="+day), g.rows/growthDays)
 }
 
-// day is one in the middle of the payments.
+// day returns a day in the middle of the period of the payments.
 func (g *grown) day() string {
 	return time.Now().UTC().AddDate(0, 0, -growthDays/2).Format(time.DateOnly)
 }
 
-// A labelled path has the same label at every size.
+// labelled is a path with a label that is the same at every size.
 type labelled struct{ label, path string }
 
 // lists are all lists with each filter and the pages of days and statements.
@@ -88,7 +88,7 @@ func (g *grown) lists(payouts int64) (all []labelled) {
 	return all
 }
 
-// reconcile times the import of a provider's statement of a day with its matching.
+// reconcile measures the time to import and match a provider's statement of one day.
 func (g *grown) reconcile() {
 	d := g.open()
 	defer d.Close()
@@ -134,7 +134,7 @@ func (g *grown) reconcile() {
 const statementHeading = `Id,"External Transaction Id","Date","Status","Type","Provider Category","Information","Note/Message","From","From Name","From Handler Name","To","To Name",` +
 	`"To Handler Name","Initiated By","On Behalf Of","Amount","Currency","Fee","Currency","Discount","Currency","Promotion","Currency","Coupon","Currency","Balance","Currency"` + "\n"
 
-// page is the time of a page of the history.
+// page returns the time to read page n of the history.
 func (g *grown) page(n int64) time.Duration {
 	api := newClient(g.server.ready.APIURL, g.key)
 	return best(growthLooks, func() {
@@ -146,14 +146,14 @@ func (g *grown) page(n int64) time.Duration {
 	})
 }
 
-// read times a page of the console, and once a file, of which a person takes few in an hour.
+// read measures the time of a page of the console. A file is read only once, because a person downloads few files in an hour.
 func (g *grown) read(path string) time.Duration {
 	return best(growthLooks, func() { g.visitor.get(path) })
 }
 
 func (g *grown) once(path string) time.Duration { return best(1, func() { g.visitor.get(path) }) }
 
-// timed is the best time of so many runs of a command.
+// timed returns the best time of several runs of a command.
 func (g *grown) timed(runs int, args ...string) time.Duration {
 	return best(runs, func() { g.where.command(g.b, args...) })
 }

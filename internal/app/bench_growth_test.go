@@ -27,18 +27,19 @@ import (
 )
 
 const (
-	// growthSizes are the numbers of payments at which is measured. MAKOLA_TEST_BENCH_ROWS asks for others, such as 10000,1000000.
+	// growthSizes are the numbers of payments that the benchmark loads. MAKOLA_TEST_BENCH_ROWS sets others, such as 10000,1000000.
 	growthSizes = "10000"
-	// growthPace is how long a run at the highest rate lasts, and one at half of it.
+	// growthPace is the length of the run at the highest rate, and of the run at half of that rate.
 	growthPace = 10 * time.Second
 	// growthDays are the days over which the payments are spread.
 	growthDays = 30
-	// A person waits for nothing longer than growthLimit, or than growthTimes the time at the first size.
+	// No wait of a person is longer than growthLimit milliseconds, or than growthTimes the time at the first size.
 	growthLimit, growthTimes = 100.0, 2.0
 )
 
-// BenchmarkGrowth measures installations of growing size. Each is loaded through the book in large transactions, a fifth of it collections.
-// It prints a table of figures by size, and reports the figures of the last size as times of those of the first.
+// BenchmarkGrowth measures installations of growing size. The payments are loaded through the book in large transactions, and a
+// fifth of them are collections. The benchmark prints a table of figures by size. It reports each figure of the last size divided
+// by the figure of the first size.
 func BenchmarkGrowth(b *testing.B) {
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		b.Run(engine.String(), func(b *testing.B) {
@@ -66,11 +67,11 @@ type grown struct {
 	column  []figure
 }
 
-// A figure is one line of a size's column.
+// figure is one line in the column of a size.
 type figure struct {
 	name   string
 	value  float64
-	waited bool // a person waits for it, and the value is milliseconds
+	waited bool // whether a person waits for it; the value is then in milliseconds
 }
 
 func benchmarkGrowth(b *testing.B, engine db.Engine) {
@@ -89,7 +90,7 @@ func benchmarkGrowth(b *testing.B, engine db.Engine) {
 		g.sim.kill()
 		_ = os.RemoveAll(g.where.data)
 	}
-	fmt.Fprintf(os.Stderr, "%s\n%s", engine, tableOf(b, columns)) // a log is cut
+	fmt.Fprintf(os.Stderr, "%s\n%s", engine, tableOf(b, columns)) // the log of a test run shows long lines only in part
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -112,7 +113,7 @@ func tableOf(b *testing.B, columns [][]figure) (table string) {
 	return table
 }
 
-// add notes a figure, and waited the time in milliseconds that a person waits for something.
+// add stores a figure. waited stores the time of something that a person waits for, in milliseconds.
 func (g *grown) add(name string, value float64) {
 	g.column = append(g.column, figure{name, value, false})
 }
@@ -121,7 +122,7 @@ func (g *grown) waited(name string, took time.Duration) {
 	g.column = append(g.column, figure{name + " ms", float64(took.Microseconds()) / 1000, true})
 }
 
-// each notes the time of work over many rows, in microseconds for each of them.
+// each stores the time of work on many rows, in microseconds a row.
 func (g *grown) each(name string, took time.Duration, rows int64) {
 	g.add(name+" µs", float64(took.Microseconds())/float64(rows))
 }
@@ -153,7 +154,7 @@ func (g *grown) grow() {
 	g.oldest = loader.Load(of, int(g.rows), 0, growthDays*24*time.Hour/time.Duration(g.rows))[0]
 	g.tenant = of.ID
 	fmt.Fprintf(os.Stderr, "%s: loaded %d payments in %v\n", g.where.engine, g.rows, time.Since(begun).Round(time.Second))
-	if g.where.engine == db.Postgres { // as autovacuum has done it in an installation that grew in a month
+	if g.where.engine == db.Postgres { // autovacuum does this in an installation that grew within a month
 		if err := d.Write(g.b.Context(), func(tx *db.Tx) error { _, err := tx.Exec("ANALYZE"); return err }); err != nil {
 			g.b.Fatal(err)
 		}
@@ -170,7 +171,7 @@ func (g *grown) drain() {
 	}
 }
 
-// measure measures everything. The rate comes last, because it adds payments.
+// measure stores all figures. It measures the rate last, because that adds payments.
 func (g *grown) measure() {
 	g.add("payments", float64(g.rows))
 	for name, size := range g.perPayment() {
@@ -206,7 +207,7 @@ func (g *grown) measure() {
 	g.add("memory MB", peakMemory(g.b, g.server.ready.PID))
 }
 
-// checks times the checks of the books and the sums of hours, without a server.
+// checks measures the time of the checks of the books and of the hourly sums, without a server.
 func (g *grown) checks() {
 	d := g.open()
 	defer d.Close()
@@ -240,7 +241,7 @@ func (g *grown) checks() {
 	g.each("full check of a payment", full, g.rows)
 }
 
-// untilIdle repeats a job that works for two seconds at a time.
+// untilIdle repeats a job until it has no work left. Each run of the job works for two seconds.
 func (g *grown) untilIdle(job func(context.Context) error) {
 	for took := time.Hour; took > time.Second; {
 		begun := time.Now()
@@ -251,7 +252,7 @@ func (g *grown) untilIdle(job func(context.Context) error) {
 	}
 }
 
-// backup times a backup and its restore.
+// backup measures the time of a backup and of its restore.
 func (g *grown) backup() {
 	folder := g.b.TempDir()
 	var whole struct {
@@ -267,7 +268,7 @@ func (g *grown) backup() {
 	_, _ = os.RemoveAll(into.data), os.RemoveAll(folder)
 }
 
-// rate is how many payouts a second come to their end.
+// rate returns the number of payouts that become final in a second.
 func (g *grown) rate() float64 {
 	before, begun := g.lives.delivered.Load(), time.Now()
 	g.lives.run(g.b, host(g.server.ready.APIURL), g.load, growthPace)
@@ -276,7 +277,7 @@ func (g *grown) rate() float64 {
 	return rate
 }
 
-// paced sends so many payouts a second, and returns the p99 of their answers.
+// paced sends rate payouts a second, and returns the 99th percentile of the response times.
 func (g *grown) paced(rate float64) time.Duration {
 	load := g.load
 	load.every = time.Duration(benchClients / rate * float64(time.Second))
@@ -286,10 +287,10 @@ func (g *grown) paced(rate float64) time.Duration {
 	return g.lives.percentile(0.99)
 }
 
-// groupsOfGrowth are the tables whose bytes are reported apart; the others stay for ever.
+// groupsOfGrowth are the tables whose bytes are reported separately. The rows of all other tables are kept for ever.
 var groupsOfGrowth = map[string]string{"exchanges": "exchanges", "webhook_events": "webhooks", "webhook_attempts": "webhooks"}
 
-// bytes returns the bytes on disk of each table and each index, as table/index.
+// bytes returns the size on disk of each table and index. Its keys have the form table/index.
 func (g *grown) bytes() map[string]int64 {
 	// The key of a table without row ids is the table.
 	sql := `SELECT m.tbl_name || CASE WHEN m.type = 'index' THEN '/' || m.name ELSE '' END, sum(s.pgsize) FROM dbstat AS s JOIN sqlite_master AS m ON m.name = s.name
@@ -317,7 +318,7 @@ WHERE c.relkind = 'r' AND c.relnamespace = CAST('public' AS regnamespace)`
 	return sizes
 }
 
-// perPayment returns the bytes of a payment, by group, and prints the largest tables and indexes.
+// perPayment returns the bytes of a payment in each group of tables, and prints the largest tables and indexes.
 func (g *grown) perPayment() func(yield func(string, float64) bool) {
 	groups := map[string]float64{"lasting": 0, "exchanges": 0, "webhooks": 0}
 	sizes := g.bytes()

@@ -18,20 +18,19 @@ import (
 	"time"
 )
 
-// The load of the benchmarks is written by hand on bare connections: on a machine that the load, the
-// server, the simulator and the database share, every microsecond of the load is taken from them.
+// The load of the benchmarks uses bare connections instead of an HTTP client. The load, the server, the simulator and the database
+// share a machine, so every microsecond of the load is missing elsewhere.
 
-// benchClients is how many keep-alive clients send at once.
+// benchClients is the number of keep-alive clients that send at the same time.
 const benchClients = 256
 
-// window is how many payouts may be on their way, sent but not yet delivered, in a whole-life run:
-// a backlog that cannot grow beyond it.
+// window is the maximum number of payouts in a whole-life run that were sent but not delivered. It limits the backlog.
 const window = 2048
 
 // lives counts payouts from their answer to their webhook.
 type lives struct {
 	accepted, refused, delivered atomic.Int64
-	underway                     chan struct{} // holds one for each payout that is on its way; nil: as many as may come
+	underway                     chan struct{} // one entry for each payout that is not delivered yet; nil: no limit
 	mu                           sync.Mutex
 	latencies                    []time.Duration // of the answers
 }
@@ -46,7 +45,7 @@ func (l *lives) percentile(p float64) time.Duration {
 	return l.latencies[min(len(l.latencies)-1, int(p*float64(len(l.latencies))))]
 }
 
-// sink receives webhooks with as little work as it can.
+// sink receives webhooks with as little work as possible.
 func (l *lives) sink(b *testing.B) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -83,16 +82,16 @@ func (l *lives) receive(connection net.Conn) {
 
 // workload is one benchmark's traffic.
 type workload struct {
-	keys       []string // API keys; one is a hot wallet, many are drawn by a Zipf law
+	keys       []string // API keys: one makes a hot wallet; several are chosen by a Zipf distribution
 	payee      string
 	callback   string        // empty: no webhook
-	duplicates int           // so many in a hundred repeat the reference before
-	window     int           // 0: as fast as answers come
-	others     []string      // addresses of more nodes that the clients are spread over
-	every      time.Duration // a client's pause from one request to the next; 0: none
+	duplicates int           // percentage of requests that repeat the previous reference
+	window     int           // 0: no limit
+	others     []string      // addresses of further nodes that the clients are distributed over
+	every      time.Duration // a client's pause between two requests; 0: none
 }
 
-// run sends for so long and answers when every client has its last answer.
+// run sends requests for a time, and returns when every client has its last answer.
 func (l *lives) run(b *testing.B, address string, w workload, length time.Duration) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), length)
@@ -158,7 +157,7 @@ func (l *lives) client(ctx context.Context, address string, w workload, n int) e
 	return nil
 }
 
-// mayLeave waits until there is room for one more payout on its way; false at the end of the run.
+// mayLeave waits until another payout may be sent. It returns false at the end of the run.
 func (l *lives) mayLeave(ctx context.Context) bool {
 	if l.underway == nil {
 		return ctx.Err() == nil
@@ -175,7 +174,7 @@ func (l *lives) mayLeave(ctx context.Context) bool {
 	}
 }
 
-// arrived makes room for another. A webhook may come twice.
+// arrived makes room for another payout. A webhook may arrive twice.
 func (l *lives) arrived() {
 	select {
 	case <-l.underway:
@@ -190,14 +189,14 @@ func (l *lives) keep(took []time.Duration) {
 	l.latencies = append(l.latencies, took...)
 }
 
-// forget drops the latencies of the runs before.
+// forget removes the latencies of earlier runs.
 func (l *lives) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.latencies = nil
 }
 
-// exchange makes one request on a bare connection, and returns how long its answer took.
+// exchange makes one request on a bare connection, and returns the response time.
 func exchange(connection net.Conn, reader *bufio.Reader, request []byte) (status int, took time.Duration, err error) {
 	begun := time.Now()
 	if _, err := connection.Write(request); err != nil {
@@ -227,7 +226,7 @@ func head(to []byte, key string, length int) []byte {
 	return append(to, "\r\n\r\n"...)
 }
 
-// readAnswer reads one answer with a Content-Length, and its status.
+// readAnswer reads one answer with a Content-Length, and returns its status.
 func readAnswer(reader *bufio.Reader) (int, error) {
 	line, err := readMessage(reader)
 	if err != nil {
@@ -239,7 +238,7 @@ func readAnswer(reader *bufio.Reader) (int, error) {
 	return strconv.Atoi(line[9:12])
 }
 
-// readMessage reads one message with a Content-Length, and gives its first line.
+// readMessage reads one message with a Content-Length, and returns its first line.
 func readMessage(reader *bufio.Reader) (string, error) {
 	line, err := reader.ReadSlice('\n')
 	if err != nil {

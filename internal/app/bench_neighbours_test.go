@@ -22,11 +22,11 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// The attacks of one customer, and the neighbour's modest traffic beside them.
+// The attacks of one customer, and the modest traffic of the neighbour.
 const (
-	neighbourFor     = 10 * time.Second // each of quiet and attack
-	neighbours       = 8                // clients of the neighbour, a payout every 50 ms each
-	attackers        = 16               // clients of each attack
+	neighbourFor     = 10 * time.Second // length of each phase, quiet and attack
+	neighbours       = 8                // number of the neighbour's clients, each with a payout every 50 ms
+	attackers        = 16               // number of clients of each attack
 	attackGroup      = 100_000          // contacts
 	silentReceivers  = 40
 	silentPayoutWait = 50 * time.Millisecond // 20 payouts a second to receivers that never answer
@@ -88,15 +88,15 @@ func benchCall(ctx context.Context, client *http.Client, method, url, key, body 
 	return got.StatusCode, answer
 }
 
-// neighbour sends payouts and notes how long each answer and each webhook took.
+// neighbour sends payouts and stores the time of each answer and each webhook.
 type neighbour struct {
 	api, key, hook string
 	mu             sync.Mutex
-	begun          map[string]time.Time // by reference; gone when its webhook came
+	begun          map[string]time.Time // by reference, until the webhook arrives
 	webhooks       []time.Duration
 }
 
-// felt is the 99th percentile of a phase.
+// felt has the 99th percentiles of a phase.
 type felt struct{ payout, webhook time.Duration }
 
 func newNeighbour(b *testing.B, api, key string) *neighbour {
@@ -235,8 +235,8 @@ func (a *attacker) begin(b *testing.B) (stop func()) {
 	}
 }
 
-// attackAsTold is the process of the attackers. It runs until its standard input ends.
-func attackAsTold(told string) int {
+// attackAsConfigured is the process of the attackers. It runs until its standard input ends.
+func attackAsConfigured(told string) int {
 	a := attacker{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4 * attackers}}}
 	if err := json.Unmarshal([]byte(told), &a); err != nil {
 		fmt.Fprintln(os.Stderr, "attack:", err)
@@ -251,7 +251,7 @@ func attackAsTold(told string) int {
 	return 0
 }
 
-// attack makes every attack until ctx ends.
+// attack runs every attack until ctx ends.
 func (a *attacker) attack(ctx context.Context, group *sync.WaitGroup) {
 	again := func(clients int, pause time.Duration, one func(i int)) {
 		for client := range clients {

@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// BenchmarkNodes sends whole lives of payouts to one, two and three nodes on one PostgreSQL, all on one machine. It
-// reports what further nodes cost or bring there, not what further machines would.
+// BenchmarkNodes sends whole lives of payouts to one, two and three nodes on one PostgreSQL, all on one machine. It shows the cost
+// and gain of further nodes on this machine, but not of further machines.
 func BenchmarkNodes(b *testing.B) {
 	for nodes := 1; nodes <= 3; nodes++ {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {

@@ -10,11 +10,11 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// openPayments is how many payouts wait at once for an answer of their provider.
+// openPayments is the number of payouts that wait for their provider at the same time.
 const openPayments = 100_000
 
-// BenchmarkOpenPayments measures the server's memory while 100,000 payouts wait for their provider, and then while a
-// customer sends the largest lists and names the largest groups besides. The simulator is a process of its own.
+// BenchmarkOpenPayments measures the server's memory while 100,000 payouts wait for their provider. It measures again while a
+// customer also sends the largest lists and names the largest groups. The simulator is a separate process.
 func BenchmarkOpenPayments(b *testing.B) {
 	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
 		b.Run(engine.String(), func(b *testing.B) {
@@ -28,7 +28,7 @@ func BenchmarkOpenPayments(b *testing.B) {
 func benchmarkOpenPayments(b *testing.B, engine db.Engine) {
 	sim, where := startSim(b), newSite(b, engine)
 	server := where.serve(b, "makola", sim)
-	load := workload{keys: benchTenants(b, where, server, 1), payee: "0240000003"} // pending until the simulator is told
+	load := workload{keys: benchTenants(b, where, server, 1), payee: "0240000003"} // they stay pending until the benchmark resolves them
 	address := strings.TrimPrefix(strings.TrimSuffix(server.ready.APIURL, "/api/v1"), "http://")
 	var l lives
 	for l.accepted.Load() < openPayments {

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	listedPayments = 1_000_000 // MAKOLA_TEST_BENCH_ROWS asks for another number
+	listedPayments = 1_000_000 // MAKOLA_TEST_BENCH_ROWS sets another number
 	looksAtAPage   = 9
 	slowestPage    = 50 * time.Millisecond // the goal
 )
 
-// BenchmarkPages measures the server's time for each list of the console over a million payouts: each filter that is offered,
-// the first and the last page, of the installation and of one tenant. It reports the slowest page's median, and logs those
-// beyond the goal.
+// BenchmarkPages measures the server's time for each list of the console over a million payouts: each offered filter, the first and
+// the last page, of the installation and of one tenant. It reports the median of the slowest page, and logs pages that miss the
+// goal.
 func BenchmarkPages(b *testing.B) {
 	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
 		b.Run(engine.String(), func(b *testing.B) {
@@ -70,7 +70,7 @@ func benchmarkPages(b *testing.B, engine db.Engine) {
 	sim.kill()
 }
 
-// pagesOfLists are the lists with each filter, first and last page.
+// pagesOfLists returns the first and the last page of each list with each filter.
 func pagesOfLists(tenant string, rows int64) (paths []string) {
 	today, yesterday := time.Now().UTC().Format(time.DateOnly), time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 	statuses := []string{"success", "submitted", "pending", "failed"}
@@ -91,7 +91,7 @@ func pagesOfLists(tenant string, rows int64) (paths []string) {
 	return append(paths, "/ops", app, "/ops/stuck", "/ops/tenants", "/ops/search?q=nothing-like-it", app+"/search?q=nothing-like-it", app+"/messages")
 }
 
-// visitor is a browser that is signed in.
+// visitor is a signed-in browser.
 type visitor struct {
 	b    *testing.B
 	base string
@@ -123,7 +123,7 @@ func visit(b *testing.B, server *process) *visitor {
 	return v
 }
 
-// get reads the whole of a page.
+// get reads a whole page.
 func (v *visitor) get(path string) {
 	v.b.Helper()
 	answer, err := v.http.Get(v.base + path)
@@ -147,7 +147,7 @@ func median(n int, once func()) time.Duration {
 	return took[n/2]
 }
 
-// timesOf runs something so often, and sorts the times.
+// timesOf runs once n times and returns the sorted times.
 func timesOf(n int, once func()) []time.Duration {
 	took := make([]time.Duration, n)
 	for i := range took {

@@ -16,7 +16,7 @@ import (
 
 const (
 	millionRequests = 10
-	millionOfEach   = 100_000 // the most of one request
+	millionOfEach   = 100_000 // maximum of one request
 	// millionLatency is the answer time of the message centre. It limits the messages a second of a window.
 	millionLatency = 20 * time.Millisecond
 	// limitMessages is a number of messages that is enough to measure that limit.
@@ -154,7 +154,7 @@ func windowLimit(b *testing.B, c *centre) float64 {
 	return rate
 }
 
-// smsRequest writes the requests of a benchmark, each to other numbers than the one before.
+// smsRequest writes the requests of a benchmark, each to new numbers.
 func smsRequest(key, sender string, recipients int) func(to []byte, n int) []byte {
 	head := "POST /api/v1/sms-api/send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nx-api-key: " + key + "\r\nContent-Length: "
 	return func(to []byte, n int) []byte {

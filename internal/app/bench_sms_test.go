@@ -25,21 +25,20 @@ import (
 )
 
 const (
-	// smsClients is how many keep-alive clients send messages at once, to Makola and to Kannel.
+	// smsClients is the number of keep-alive clients that send messages at the same time, to Makola and to Kannel.
 	smsClients = 64
-	// smsWindow is how many submits either may have on the way to the message centre.
+	// smsWindow is the maximum number of unanswered submits to the message centre, for both programs.
 	smsWindow = 100
-	// kannelMessages are enough for Kannel's rate, and Makola's messages go on for as long as Kannel's at most: in
-	// both runs the first receipts come, two seconds after their messages, long before the end.
+	// kannelMessages are enough messages to measure Kannel's rate. Makola sends for at most the same time. In both runs the first
+	// receipts arrive two seconds after their messages, long before the end.
 	kannelMessages = 60_000
 	smsText        = "Your order is ready to be fetched"
 )
 
-// BenchmarkMessages sends messages over HTTP until the message centre has answered every submit, over one
-// connection with it, with Makola and then with Kannel: the same simulator, clients and window, and both
-// ask for receipts. Makola has committed the charge and the message with full durability when it answers;
-// Kannel has given the message to its file store, which is never synced. It reports messages a second and
-// their ratio to Kannel's.
+// BenchmarkMessages sends messages over HTTP until the message centre has answered every submit, over one connection. It measures
+// Makola and then Kannel with the same simulator, clients and window, and both request receipts. When Makola answers, it has
+// committed the charge and the message with full durability. When Kannel answers, it has written the message to its file store,
+// which it never syncs. The benchmark reports messages a second and the ratio to Kannel.
 func BenchmarkMessages(b *testing.B) {
 	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
 		for _, c := range []struct{ recipients, requests int }{{1, 30_000}, {100, 2_000}} {
@@ -69,7 +68,7 @@ func benchmarkMessages(b *testing.B, engine db.Engine, recipients, requests int)
 	where.live(b)
 	server := where.serve(b, "makola", sim, centre.flags("--smpp-window", strconv.Itoa(smsWindow))...)
 	key, sender := smsTenant(b, where, server)
-	clocktest.Await(b, "the connection", func() bool { return centre.totals(b).Bound == 2 }) // test money has one as well
+	clocktest.Await(b, "the connection", func() bool { return centre.totals(b).Bound == 2 }) // test money also has a connection
 	pids := map[string]int{"server": server.ready.PID, "simulator": sim.cmd.Process.Pid}
 	cpu := cpuOf(b, pids)
 	b.StartTimer()
@@ -90,7 +89,7 @@ func benchmarkMessages(b *testing.B, engine db.Engine, recipients, requests int)
 	sim.kill()
 }
 
-// rowsOf returns how many messages a site has, after its books were found right.
+// rowsOf checks the books of a site and returns its number of messages.
 func rowsOf(b *testing.B, where site) int64 {
 	b.Helper()
 	var checked struct {
@@ -116,14 +115,14 @@ func host(url string) string {
 // texters are keep-alive clients that send messages on bare connections.
 type texters struct {
 	address  string
-	status   int // of a good answer
+	status   int // status of a successful answer
 	request  func(to []byte, n int) []byte
 	accepted float64 // messages a second, as answered
 	lives
 }
 
-// run sends so many requests and gives the messages a second, from the first request to the message
-// centre's answer to the last submit.
+// run sends a number of requests. It returns the messages a second, from the first request to the message centre's answer to the
+// last submit.
 func (l *texters) run(b *testing.B, c *centre, recipients, requests int) float64 {
 	b.Helper()
 	before := c.totals(b).Accepted
@@ -228,7 +227,7 @@ func startKannel(b *testing.B, c *centre) *kannel {
 	for _, name := range []string{"bearerbox", "smsbox"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
-			path = "/usr/sbin/" + name // Debian's place, which not every PATH has
+			path = "/usr/sbin/" + name // Debian's folder, which may be missing in PATH
 		}
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 			b.Log("Kannel is not here (Debian has it as kannel): Makola is measured alone")
@@ -287,7 +286,7 @@ func (k *kannel) start(b *testing.B, binary, settings string) {
 	k.boxes = append(k.boxes, one)
 }
 
-// await waits for the boxes, as long as they are there.
+// await waits until a condition is true. It fails if a box ends.
 func (k *kannel) await(b *testing.B, what string, so func() bool) {
 	b.Helper()
 	clocktest.Await(b, what, func() bool {
@@ -302,7 +301,7 @@ func (k *kannel) await(b *testing.B, what string, so func() bool) {
 	})
 }
 
-// stop kills the boxes, the younger first.
+// stop kills the boxes, the newest first.
 func (k *kannel) stop() {
 	for _, each := range slices.Backward(k.boxes) {
 		_ = each.cmd.Process.Kill()
@@ -326,8 +325,8 @@ func (k *kannel) run(b *testing.B, c *centre, recipients, requests int) float64 
 	return rate
 }
 
-// freePorts finds ports without a listener, below those that the system gives to connections: one of these may
-// be taken before Kannel has it.
+// freePorts finds ports without a listener, outside the range that the system gives to connections. A port in that range may be in
+// use before Kannel opens it.
 func freePorts(b *testing.B, n int) []int {
 	b.Helper()
 	var ports []int

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// soakFor is how long a soak lasts; MAKOLA_TEST_SOAK asks for another time, such as 1h.
+	// soakFor is the length of a soak; MAKOLA_TEST_SOAK sets another time, such as 1h.
 	soakFor = 10 * time.Minute
-	// soakEvery is how often the server is looked at.
+	// soakEvery is the interval between two samples of the server.
 	soakEvery = 5 * time.Second
-	// soakFault is how long each of soakFaults lasts before the next; the last part of a round has none.
+	// soakFault is the length of each of soakFaults. The last part of a round has no fault.
 	soakFault = 20 * time.Second
 )
 
@@ -113,7 +113,7 @@ func (g *grown) faults(ctx context.Context) {
 	}
 }
 
-// readers ask for histories and send a text now and then.
+// readers request histories, and sometimes send a text.
 func (g *grown) readers(ctx context.Context) {
 	api := newClient(g.server.ready.APIURL, g.server.ready.APIKey)
 	for n := 0; ctx.Err() == nil; n++ {

@@ -108,8 +108,7 @@ func benchmarkPayouts(b *testing.B, engine db.Engine, w workload, life bool, ten
 	}
 }
 
-// benchTenants makes and funds the tenants of a run and gives their keys; a single one is the demo
-// tenant.
+// benchTenants makes and funds the tenants of a run, and returns their keys. If there is only one, it is the demo tenant.
 func benchTenants(b *testing.B, where site, server *process, n int) []string {
 	if n == 1 {
 		where.command(b, "wallet", "fund", server.ready.TenantID, "10000000.00", "--reason", "benchmark", "--reference", "load")
@@ -140,8 +139,8 @@ func decode(tb testing.TB, text []byte, into any) {
 
 var tpsLine = regexp.MustCompile(`tps = ([0-9.]+) \(without initial connection time\)`)
 
-// tpcb is the yardstick: pgbench's TPC-B, prepared, 32 clients, on the PostgreSQL of the benchmark,
-// which must have full durability.
+// tpcb runs the reference load: pgbench's TPC-B with prepared statements and 32 clients, on the PostgreSQL of the benchmark, which
+// must have full durability.
 func tpcb(b *testing.B) float64 {
 	b.Helper()
 	if _, err := exec.LookPath(pgbench()); err != nil {
@@ -190,7 +189,7 @@ func durable(b *testing.B, engine db.Engine) {
 	}
 }
 
-// yardstick is the database of pgbench, kept between runs because filling it takes longer than using it.
+// yardstick is the name of pgbench's database. It is kept between runs, because filling it takes longer than using it.
 func yardstick(b *testing.B, server string) string {
 	b.Helper()
 	ctx := context.Background()
@@ -218,7 +217,7 @@ func pgbench() string {
 	return "pgbench"
 }
 
-// peakMemory is the highest resident memory of a process in MB (Linux).
+// peakMemory returns the peak resident memory of a process in MB (Linux).
 func peakMemory(b *testing.B, pid int) float64 { return memoryOf(b, pid, "VmHWM:") }
 
 // memoryOf returns one line of a process's memory status in Linux, in MB.

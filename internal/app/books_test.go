@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// What makola ledger check and makola audit verify would find, a server finds by itself: in the ledger, in the payments,
-// in the messages, in the audit log.
+// A server itself finds everything that makola ledger check and makola audit verify would find in the ledger, the payments, the
+// messages and the audit log.
 func TestChecks_findEveryFault(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestChecks_findEveryFault(t *testing.T) {
 				}
 			}
 			demo := tenant.Tenant{ID: demoTenant, Mode: tenant.Test}
-			write(func(tx *db.Tx) error { // a charge for a campaign that is not there
+			write(func(tx *db.Tx) error { // a charge for a campaign that does not exist
 				page, err := a.ledger.Open(tx, demo.SMSCredits())
 				if err == nil {
 					err = page.Add(ledger.Transfer{Asset: demo.Credits(), From: demo.SMSCredits().ID, To: ledger.Used, Amount: 1,
@@ -83,7 +83,7 @@ func TestChecks_findEveryFault(t *testing.T) {
 			for range 2 {
 				write(func(tx *db.Tx) error { return a.audit.Write(tx, audit.Entry{Actor: "ama", Action: "tenant.set"}) })
 			}
-			if _, err := a.audit.Link(t.Context()); err != nil && !errors.Is(err, db.ErrUnique) { // a node that does it was quicker
+			if _, err := a.audit.Link(t.Context()); err != nil && !errors.Is(err, db.ErrUnique) { // the other node may have linked the entries first
 				t.Fatal(err)
 			}
 			clocktest.Await(t, "the entries are linked", func() bool { h, err := a.audit.Head(t.Context()); return err == nil && h.Number >= 2 })
@@ -91,7 +91,7 @@ func TestChecks_findEveryFault(t *testing.T) {
 				t.Errorf("a chain as it was linked: %v", got)
 			}
 			a.auditHead, a.auditSince = audit.Head{}, audit.Head{}
-			write(func(tx *db.Tx) error { // the end is cut off, which the sealed head shows
+			write(func(tx *db.Tx) error { // the end of the log is cut off, which the sealed head shows
 				tx.Defer("DELETE FROM audit_log WHERE id = (SELECT entry FROM audit_chain WHERE entry <> '' ORDER BY number DESC LIMIT 1)", 1)
 				tx.Defer("DELETE FROM audit_chain WHERE number = (SELECT max(number) FROM audit_chain WHERE entry <> '')", 1)
 				return nil

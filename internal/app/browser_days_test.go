@@ -39,10 +39,10 @@ func (b *browsed) moves(by time.Duration) {
 	}
 }
 
-// enters signs a person in with password and code, as the page asks.
+// enters signs a person in with password and code on the pages that ask for them.
 func (b *browsed) enters(t *testing.T, one identitytest.One) *browsertest.Tab {
 	t.Helper()
-	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"60"}}) // the code of the enrolment is used
+	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"60"}}) // the code of the enrolment is already used
 	tab := browsertest.Open(t, b.base)
 	tab.Goto("/sign-in")
 	tab.Fill("[name=email]", one.Person.Email, "[name=password]", identitytest.Password, "[name=code]", b.codeNow(one.Key))
@@ -51,8 +51,8 @@ func (b *browsed) enters(t *testing.T, one identitytest.One) *browsertest.Tab {
 	return tab
 }
 
-// A developer's day: the printed link leads to the demo account; the first call works, a webhook arrives with a valid signature, a
-// refused call is found by its id with the fix, and a new key is made and used.
+// A developer's day: the printed link opens the demo account, and the first call succeeds. A webhook arrives with a valid
+// signature. A refused call is found by its id, with the fix. A new key is created and used.
 func TestBrowser_dayOfADeveloper(t *testing.T) {
 	t.Parallel()
 	b, tab := visitor(t)
@@ -87,8 +87,8 @@ func TestBrowser_dayOfADeveloper(t *testing.T) {
 	tab.Obeys()
 }
 
-// A finance manager's day: the payout that waits is counted in the navigation, opened, checked and approved; the statement of the
-// account ends with the balance; the day before is compared with the statement of the bank and closed.
+// A finance manager's day: the navigation counts the payout that awaits approval. It is opened, checked and approved. The account's
+// statement ends with the balance. The previous day is compared with the bank's statement and closed.
 func TestBrowser_dayOfAFinanceManager(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -112,7 +112,7 @@ func TestBrowser_dayOfAFinanceManager(t *testing.T) {
 	tab.Reads("main", "Closing balance")
 	today := closing.DayOf(b.clock.Now())
 	b.moves(today.End().Add(2 * closing.Lag).Sub(b.clock.Now()))
-	books := b.tab(t, b.nextLink()) // the owner of the installation, in whose hands the books are here
+	books := b.tab(t, b.nextLink()) // the owner of the installation, who is responsible for the books here
 	of := "?mode=test&day=" + today.String()
 	books.Goto("/ops/days/day" + of)
 	books.Reads("main", "Statements are missing")
@@ -154,8 +154,8 @@ func (b *browsed) balancesOf(day closing.Day) string {
 	return strings.Join(list, " ")
 }
 
-// loses sends a payout whose outcome stays unknown, because its provider's answers and reports are lost, and returns its id. The provider
-// pays it.
+// loses sends a payout whose outcome stays unknown, and returns its id. The provider pays the payout, but its responses and
+// callbacks are lost.
 func (b *browsed) loses(reference string) string {
 	b.t.Helper()
 	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"hubtel"}, "fault": {"answer_lost"}, "count": {"1"}})
@@ -167,8 +167,8 @@ func (b *browsed) loses(reference string) string {
 	return id
 }
 
-// An operator's day: within a minute of a payout of unknown outcome a mail names it; the provider is paused, the payout taken, noted and
-// resolved from the statement, and a request of another person approved.
+// An operator's day: within a minute a mail reports a payout of unknown outcome. The provider is paused. The payout is assigned,
+// gets a note, and is resolved from the statement. Another person's request is approved.
 func TestBrowser_dayOfAnOperator(t *testing.T) {
 	t.Parallel()
 	mails := mailtest.Start(t, nil)

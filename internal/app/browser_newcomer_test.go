@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// firstLoad is the maximum size of the first page as transferred, in bytes.
+// firstLoad is the maximum transfer size of the first page, in bytes.
 const firstLoad = 100 << 10
 
 var printedLink = regexp.MustCompile(`Sign in\s+(http://[^/\s]+)(/first\?t=\S+)`)

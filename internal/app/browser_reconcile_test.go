@@ -34,7 +34,7 @@ func (b *browsed) saves(t *testing.T, provider, account string) string {
 	return name
 }
 
-// approves has a person approve the request that another one has made last.
+// approves lets a person approve the latest request of another person.
 func approves(tab *browsertest.Tab, sentence string) {
 	tab.Goto("/ops/acts")
 	tab.Click(`main tbody tr:first-child a`)
@@ -43,7 +43,7 @@ func approves(tab *browsertest.Tab, sentence string) {
 	tab.Reads("main", "Applied")
 }
 
-// others writes the balances of our books for the accounts of a day that have no statement.
+// others returns the balances of our books for the accounts that have no statement of the day, in the format of the form.
 func (b *browsed) others(t *testing.T, day closing.Day) string {
 	t.Helper()
 	f, err := b.closing.Figures(t.Context(), ledger.TestGHS, day)

@@ -40,7 +40,7 @@ func (b *browsed) tab(t *testing.T, link string) *browsertest.Tab {
 
 var requestLink = regexp.MustCompile(`/ops/requests/[0-9a-f-]{36}`)
 
-// widths and themes are those that every screen is looked at in.
+// widths and themes are the combinations in which every screen is checked.
 var (
 	widths = []int64{360, 768, 1280}
 	themes = []string{"light", "dark"}
@@ -49,7 +49,7 @@ var (
 // screen is one page in one state.
 type screen struct{ name, path string }
 
-// furnish makes something to look at: payments in every state, webhooks that were refused, a campaign.
+// furnish makes data for the screens: payments in every state, webhooks that were refused, and a campaign.
 func (b *browsed) furnish() []screen {
 	b.t.Helper()
 	b.signIn(b.nextLink())
@@ -101,7 +101,7 @@ func (b *browsed) furnishMoney() []screen {
 	b.t.Helper()
 	ended, draft, file := b.furnishBatches()
 	campaign := b.drafted()
-	deposit := b.requestedByAnother("1500", "2500")[0] // before deposits name a bank account
+	deposit := b.requestedByAnother("1500", "2500")[0] // deposits made before the first bank account need no bank account
 	b.ordered("/ops/banks/add", "name", "gcb", "mode", "test", "bank", "GCB Bank", "number", "1011 0123 4567")
 	const rows = "Date,Remarks,Debit,Credit,Balance\n23/04/2026,CHARGES,1.00,,99.00\n24/04/2026,DEPOSIT OF ADOM STORES,,2500.00,2599.00\n"
 	to := b.givesStatement("bank", "gcb", rows).Header.Get("Location")
@@ -132,7 +132,7 @@ func (b *browsed) furnishMoney() []screen {
 
 var exceptionLink = regexp.MustCompile(`/ops/exceptions/[0-9a-f-]{36}`)
 
-// unused makes an account with a long name and nothing else.
+// unused makes an account with a long name and no data.
 func (b *browsed) unused() string {
 	b.t.Helper()
 	var t tenant.Tenant
@@ -146,7 +146,7 @@ func (b *browsed) unused() string {
 	return t.ID
 }
 
-// act puts money into the demo account's wallet, and gives the page of the act.
+// act requests a deposit to the demo account's wallet, and returns the page of the request.
 func (b *browsed) request() string {
 	b.t.Helper()
 	p := b.do(http.MethodPost, "/ops/tenants/"+demoTenant+"/fund/confirm", url.Values{"id": {uuid.Must(uuid.NewV7()).String()}, "amount": {"92500.00"}, "reason": {"Paid by bank, slip 4711"}})
@@ -156,7 +156,7 @@ func (b *browsed) request() string {
 	return p.Header.Get("Location")
 }
 
-// the finds a payment by its reference.
+// the returns the payment with a reference.
 func (b *browsed) the(reference string) string {
 	b.t.Helper()
 	found, err := b.payments.Search(b.t.Context(), book.Search{Text: reference, Limit: 2})
@@ -184,7 +184,7 @@ func (b *browsed) call(path, body string) {
 	}
 }
 
-// nextLink is another sign-in link of the developer's.
+// nextLink returns a new sign-in link of the developer.
 func (b *browsed) nextLink() string {
 	b.t.Helper()
 	link, err := b.link(b.t.Context())
@@ -194,10 +194,10 @@ func (b *browsed) nextLink() string {
 	return link
 }
 
-// twice gives the keys of a page that stand on two links.
+// twice returns the access keys that two links of a page share.
 const twice = `[...document.querySelectorAll("[data-go]")].map(e => e.dataset.go).filter((key, at, all) => all.indexOf(key) !== at)`
 
-// album looks at screens, and keeps pictures of them where MAKOLA_SCREENS names a folder for them.
+// album checks screens. If MAKOLA_SCREENS names a folder, it also stores pictures of them there.
 type album struct {
 	t      *testing.T
 	tab    *browsertest.Tab
@@ -209,8 +209,8 @@ func newAlbum(t *testing.T, tab *browsertest.Tab) *album {
 	return &album{t: t, tab: tab, folder: os.Getenv("MAKOLA_SCREENS")}
 }
 
-// look holds screens to the rules. In the gate the whole audit runs once a screen, the colours once in the other theme and
-// width, and the cheap checks in every width. make deep and make screens audit each width in each theme.
+// look checks screens against the rules. In the gate the whole audit runs once for each screen, the colours once in the other theme
+// and width, and the cheap checks in every width. make deep and make screens audit each width in each theme.
 func (a *album) look(screens ...screen) {
 	a.t.Helper()
 	whole := a.folder != "" || matrix.Whole()
@@ -234,7 +234,7 @@ func (a *album) look(screens ...screen) {
 	}
 }
 
-// plain makes the checks that cost little: each key leads to one place, and the page does not scroll sideways.
+// plain runs the cheap checks: each access key leads to one place, and the page does not scroll sideways.
 func (a *album) plain(what string) {
 	a.t.Helper()
 	var keys []string
@@ -271,9 +271,9 @@ func (a *album) close(name string) {
 	}
 }
 
-// Every screen in both themes and three widths: nothing serious for axe-core, nothing from elsewhere, no inline script.
-// MAKOLA_SCREENS names a folder for pictures of all of them, with a sheet (index.html) that shows them side by side.
-func TestBrowser_everyScreen(t *testing.T) { // alone: beside others it waits for the processor
+// Every screen in both themes and three widths has no serious violation of axe-core, no content from other hosts, and no inline
+// script. If MAKOLA_SCREENS names a folder, the test stores pictures there, with a sheet (index.html) that shows them side by side.
+func TestBrowser_everyScreen(t *testing.T) { // not in parallel, because other tests delay the browser
 	b, tab := visitor(t)
 	a := newAlbum(t, tab)
 	a.look(screen{"empty overview", "/ops"}, screen{"empty payments", "/ops/payments"}, screen{"empty all messages", "/ops/messages"}, screen{"empty handsets", "/sim"})
@@ -290,12 +290,12 @@ func TestBrowser_everyScreen(t *testing.T) { // alone: beside others it waits fo
 	a.close("index.html")
 }
 
-// lookInTwo looks at the screens in two browsers at once, each at every other screen.
+// lookInTwo checks the screens in two browsers at once, each browser every other screen.
 func (b *browsed) lookInTwo(screens []screen) {
 	const browsers = 2
 	for first := range browsers {
 		b.t.Run(fmt.Sprint("browser ", first+1), func(t *testing.T) {
-			a := newAlbum(t, b.tab(t, b.nextLink())) // one after the other: a new link ends the one before it
+			a := newAlbum(t, b.tab(t, b.nextLink())) // one after the other, because a new link ends the previous one
 			t.Parallel()
 			for i := first; i < len(screens); i += browsers {
 				a.look(screens[i])
@@ -304,12 +304,12 @@ func (b *browsed) lookInTwo(screens []screen) {
 	}
 }
 
-// The guides are held to the same.
-func TestBrowser_everyGuide(t *testing.T) { // alone: beside others it waits for the processor
+// The guides follow the same rules.
+func TestBrowser_everyGuide(t *testing.T) { // not in parallel, because other tests delay the browser
 	b := browse(t)
 	a := newAlbum(t, browsertest.Open(t, b.base))
 	a.look(screen{"guide webhooks", "/docs/webhooks"}, screen{"guide error", "/docs/errors/duplicate_reference"}, screen{"no guide", "/docs/nothing"}, screen{"reference", "/docs/reference"}, screen{"guide going live", "/docs/going-live"})
-	if a.folder != "" { // made of the same parts
+	if a.folder != "" { // these pages consist of the same parts
 		a.look(screen{"guide quickstart", "/docs"}, screen{"guide testing", "/docs/testing"}, screen{"guide errors", "/docs/errors"})
 	}
 	a.close("guides.html")

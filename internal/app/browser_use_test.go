@@ -28,7 +28,7 @@ func TestBrowser_livePart(t *testing.T) {
 		t.Fatal(err)
 	}
 	tab.See("#lost:not([hidden])")
-	tab.Forgive() // of requests that found no server
+	tab.Forgive() // requests failed while there was no server
 }
 
 func TestBrowser_keyboard(t *testing.T) {
@@ -37,7 +37,7 @@ func TestBrowser_keyboard(t *testing.T) {
 	b.signIn(b.nextLink())
 	b.ask("12.50", "0240000001", "handset-0000000001")
 	keys := func(text string) {
-		tab.Ready() // the page's script is what hears them
+		tab.Ready() // waits until the page's script handles the events
 		tab.Run(chromedp.KeyEvent(text))
 	}
 	tab.Goto("/ops")
@@ -77,7 +77,7 @@ func TestBrowser_keyboard(t *testing.T) {
 	tab.Reads("h1", "handset-0000000001")
 }
 
-// A visitor's choice of colours holds over all pages, also where no script runs.
+// A visitor's choice of colours applies to all pages, even without scripts.
 func TestBrowser_theme(t *testing.T) {
 	t.Parallel()
 	_, tab := visitor(t)

@@ -36,7 +36,7 @@ func dialed(t *testing.T, address string) *caller {
 	return &caller{t, conn, bufio.NewReader(conn)}
 }
 
-// get asks for a path, with lines for the header, and gives the status; 0 when the connection has ended.
+// get requests a path with lines for the header, and returns the status. It returns 0 if the connection has ended.
 func (c *caller) get(path string, header ...string) int {
 	c.t.Helper()
 	lines := strings.Join(append([]string{"GET " + path + " HTTP/1.1", "Host: 127.0.0.1"}, header...), "\r\n")
@@ -87,7 +87,7 @@ func TestConnections_bounded(t *testing.T) {
 		_ = c.conn.Close()
 	}
 	clocktest.Await(t, "the end of all", func() bool { return open() == 0 })
-	for range 3 { // busy: a request that does not end
+	for range 3 { // each stays busy with a request that does not end
 		c := dialed(t, address)
 		if _, err := io.WriteString(c.conn, "POST /api/v1/payment-api/momopay HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: "+a.ready.APIKey+"\r\nContent-Length: 10\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -116,12 +116,13 @@ func TestConnections_bounded(t *testing.T) {
 	}
 }
 
-// A request that comes on a new connection while the node stops is answered, because a proxy that has written it sends it nowhere else.
+// If a request arrives on a new connection while the node stops, it is answered. A proxy that has written the request does not send
+// it to another node.
 func TestStop_answersNewConnections(t *testing.T) {
 	t.Parallel()
 	moment := time.Millisecond
 	a := startLocal(t, func(c *config.Server) { c.DrainNotice = &moment })
-	a.crowd.first = time.Minute // net/http has 5 s, which end a connection here only after ours
+	a.crowd.first = time.Minute // net/http waits 5 s, so it closes a connection only after our limit
 	address := a.doors.api.net.Addr().String()
 	early := dialed(t, address)
 	stopped := make(chan error, 1)
@@ -141,7 +142,7 @@ func TestStop_answersNewConnections(t *testing.T) {
 	}
 }
 
-// A client that writes its whole body before it reads gets the refusal of a body that is too large, and no reset.
+// A client that writes its whole body before it reads gets the refusal of a body that is too large. Its connection is not reset.
 func TestBody_tooLargeIsAnswered413(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(*config.Server) {})

@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// What clients do at the same moment: the same request again while the first is still under way, and many
-// at once with one reference. On both engines.
+// Clients may repeat a request while the first one is in progress, and send many requests with one reference at the same moment.
+// The tests cover both on both engines.
 
 func eachStage(t *testing.T, fn func(t *testing.T, s *stage, a *actor)) {
 	eachEngine(t, func(t *testing.T, s *stage, _ *apitest.Document) {
@@ -42,7 +42,7 @@ func TestIdempotencyKey_inProgress(t *testing.T) {
 		if again.Code != http.StatusConflict || !strings.Contains(again.Body.String(), `"idempotency_in_progress"`) || again.Header().Get("Retry-After") == "" {
 			t.Errorf("while the first is under way the answer is %d %s", again.Code, again.Body)
 		}
-		// Neither the request nor its provider may have set a timer yet.
+		// The request and its provider may not have set their timers yet.
 		clocktest.Await(t, "the first answer, and the provider's", func() bool {
 			s.clock.Advance(15 * time.Second)
 			moment, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -60,7 +60,7 @@ func TestIdempotencyKey_inProgress(t *testing.T) {
 	})
 }
 
-// A client that hangs up during a read is not an error of ours, so nothing alerts an operator.
+// A client that disconnects during a read is not an error of ours, so operators are not alerted.
 func TestLog_omitsClientsThatHangUp(t *testing.T) {
 	eachStage(t, func(t *testing.T, s *stage, a *actor) {
 		ended := make(chan struct{})
@@ -101,7 +101,7 @@ func TestLog_omitsClientsThatHangUp(t *testing.T) {
 				return false
 			}
 		})
-		clocktest.Await(t, "the provider's answer", func() bool { // it may not have set its timer yet
+		clocktest.Await(t, "the provider's answer", func() bool { // the request may not have set its timer yet
 			s.clock.Advance(15 * time.Second)
 			return len(s.inbox.of(a.hook)) > 0
 		})

@@ -110,7 +110,7 @@ func (a *App) watchBackup(ctx context.Context) error {
 	case !found:
 		old = []notice.Condition{{Name: "none", Place: roles.Installation, Line: "No backup is known. Run makola backup create."}}
 	case a.clock.Since(last.MadeAt) > backupTooOld:
-		old = []notice.Condition{{Name: last.File, Place: roles.Installation, Line: "The last backup is of " + at(last.MadeAt) + ". Run makola backup create."}}
+		old = []notice.Condition{{Name: last.File, Place: roles.Installation, Line: "The last backup was made on " + at(last.MadeAt) + ". Run makola backup create."}}
 	}
 	return a.notices.Report(ctx, notice.BackupOld, "", old)
 }

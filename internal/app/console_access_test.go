@@ -19,13 +19,13 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// enlists makes somebody of an account who is signed in with a second factor.
+// enlists creates a person of an account, who is signed in with a second factor.
 func (b *browsed) enlists(email, tenant string, role roles.Role) identitytest.One {
 	b.t.Helper()
 	return identitytest.Join(b.t, b.db, b.clock, b.identity, email, identity.Membership{Tenant: tenant, Role: role})
 }
 
-// ordered sends the form of an order as its page has it, and returns the page of the act.
+// ordered submits the form of a change request with the values of its page, and returns the page of the request.
 func (b *browsed) ordered(path string, pairs ...string) string {
 	b.t.Helper()
 	id := b.want(http.StatusOK, path).hidden(b.t, "id")
@@ -92,7 +92,7 @@ func TestKeyPages_paysNeedsTwoPeople(t *testing.T) {
 	}
 }
 
-// An address that was refused is allowed from the page that shows it.
+// A refused address can be allowed from the page that shows it.
 func TestAllowList_fromARefusedRequest(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -117,7 +117,7 @@ func TestAllowList_fromARefusedRequest(t *testing.T) {
 	}
 }
 
-// The addresses of payouts are on the page of an account for those who may read access, and for no other operator.
+// The page of an account shows the payout addresses to operators who may read access, and to no other operator.
 func TestAllowList_needsAccessPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -152,7 +152,7 @@ func TestWebhookSecret_showIsAudited(t *testing.T) {
 	b.as(support)
 	b.post(http.StatusForbidden, app+"/secret/reveal")
 	b.as(boss)
-	b.post(http.StatusNotFound, app+"/secret/reveal") // an operator who looks changes and reveals nothing
+	b.post(http.StatusNotFound, app+"/secret/reveal") // an operator who views the account cannot change or reveal anything
 	b.as(developer)
 	if p := b.want(http.StatusOK, app+"/access"); strings.Contains(p.text, secret.Current) {
 		t.Error("shown before it was asked for")
@@ -166,7 +166,7 @@ func TestWebhookSecret_showIsAudited(t *testing.T) {
 	b.want(http.StatusOK, "/ops/audit?action=webhook.reveal", "dev@adom.example")
 }
 
-// A person is invited on pages, gets the link that the maker saw, and is kept out again.
+// A person is invited on pages, signs in with the link that the requester saw, and is then disabled.
 func TestPeoplePages_inviteAndDisable(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -205,7 +205,8 @@ func TestPeoplePages_inviteAndDisable(t *testing.T) {
 	b.want(http.StatusOK, out, "Awaiting approval")
 }
 
-// Settings of an account: an operator's limits by two people, a block by compliance at once, its own by itself.
+// Settings of an account: an operator's change of limits needs two people. Compliance can block the account at once. The account
+// changes its own settings itself.
 func TestAccountPages_settings(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -280,7 +281,7 @@ func TestAccountPages_policyAndKeyLimit(t *testing.T) {
 	b.want(http.StatusOK, request, "Applied")
 	key := regexp.MustCompile(`/keys/([0-9a-f-]+)/daily`).FindStringSubmatch(b.want(http.StatusOK, app+"/access", "/daily").text)[1]
 	b.want(http.StatusOK, app+"/keys/"+key+"/daily", "100.00")
-	b.want(http.StatusOK, b.ordered(app+"/keys/"+key+"/daily", "daily", "40"), "Applied") // lower needs no check
+	b.want(http.StatusOK, b.ordered(app+"/keys/"+key+"/daily", "daily", "40"), "Applied") // a lower limit needs no approval
 	raise := b.ordered(app+"/keys/"+key+"/daily", "daily", "4000")
 	b.want(http.StatusOK, raise, "Awaiting approval")
 	approve(raise)
@@ -330,7 +331,7 @@ func TestReveal_isAudited(t *testing.T) {
 		if p := b.post(tt.status, here+"/number"); strings.Contains(p.text, number) != (tt.status == http.StatusOK) {
 			t.Errorf("%s: %s", email, p.text)
 		}
-		b.post(tt.status, here+"/number") // the same again is no other entry
+		b.post(tt.status, here+"/number") // a second view of the same number makes no other entry
 		entries, err := b.audit.List(t.Context(), audit.Filter{Action: "number.reveal", Subject: id, Actor: email})
 		if err != nil || (len(entries) == 1) != (tt.status == http.StatusOK) {
 			t.Errorf("%s: %+v, %v", email, entries, err)

@@ -15,18 +15,18 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// joins makes somebody of the installation who is signed in with a second factor.
+// joins creates a person of the installation, who is signed in with a second factor.
 func (b *browsed) joins(email string, role roles.Role) identitytest.One {
 	b.t.Helper()
 	return identitytest.Join(b.t, b.db, b.clock, b.identity, email, identity.Membership{Role: role})
 }
 
-// as goes on as somebody.
+// as continues as another person.
 func (b *browsed) as(one identitytest.One) {
 	b.http.Jar = held{"__Host-makola": {Name: "__Host-makola", Value: one.Token}}
 }
 
-// approvedBy has somebody approve a request, and goes on as its requester.
+// approvedBy lets a person approve a request, and continues as its requester.
 func (b *browsed) approvedBy(approver, requester identitytest.One, request string) {
 	b.t.Helper()
 	b.as(approver)
@@ -35,7 +35,7 @@ func (b *browsed) approvedBy(approver, requester identitytest.One, request strin
 	b.as(requester)
 }
 
-// hidden is the value of a hidden member of a form.
+// hidden returns the value of a hidden member of a form.
 func (p page) hidden(t *testing.T, name string) string {
 	t.Helper()
 	found := regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(p.text)
@@ -58,7 +58,7 @@ func (b *browsed) live() tenant.Tenant {
 	return t
 }
 
-// wallet fails the test unless the wallet has so much.
+// wallet fails the test unless the wallet has the given balance.
 func (b *browsed) wallet(t tenant.Tenant, want int64) {
 	b.t.Helper()
 	if n, err := b.ledger.Balance(b.t.Context(), t.Wallet()); err != nil || n != want {
@@ -66,7 +66,7 @@ func (b *browsed) wallet(t tenant.Tenant, want int64) {
 	}
 }
 
-// Money goes into a wallet by two people on pages: one makes, another approves, and nothing moves twice.
+// A deposit to a wallet needs two people on pages: one requests it, another approves it. Nothing moves twice.
 func TestFunding_needsTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -121,7 +121,7 @@ func TestFunding_needsTwoPeople(t *testing.T) {
 	b.wallet(shop, 50_000_000)
 
 	b.as(requester)
-	b.want(http.StatusSeeOther, page) // five minutes are over for the maker, too
+	b.want(http.StatusSeeOther, page) // five minutes have also passed for the requester
 	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(requester.Key), "back", page).leads(t, page)
 	p = b.post(http.StatusOK, page, "amount", "500000.00", "reason", "another slip")
 	if !strings.Contains(p.text, "Check that this is not a repetition.") {
@@ -182,7 +182,7 @@ func TestClock_stopsMoneyOnPages(t *testing.T) {
 	b.as(b.joins("ama@example.com", roles.Owner))
 	page, form := "/ops/tenants/"+shop.ID+"/fund", []string{"amount", "5", "reason", "slip"}
 	b.post(http.StatusOK, page, form...)
-	b.clock.Set(-45 * time.Second) // more than money stands, and less than ends a session
+	b.clock.Set(-45 * time.Second) // more than the limit for money, and less than the limit that ends a session
 	if err := b.timekeeper.Look(t.Context()); err != nil || b.timekeeper.Stopped() == nil {
 		t.Fatal("the clock is right", err)
 	}
@@ -203,7 +203,7 @@ func TestFunding_inDevelopment(t *testing.T) {
 	b.want(http.StatusOK, b.request(), "Put test GHS 92,500.00 into the wallet of Adom Stores", "Applied")
 }
 
-// An owner changes how many checkers an amount needs, and another person approves that.
+// An owner changes the number of approvers for an amount, and another person approves the change.
 func TestPolicy_changeNeedsTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -230,7 +230,7 @@ func TestPolicy_changeNeedsTwoPeople(t *testing.T) {
 	b.want(http.StatusOK, "/ops/acts/"+p.hidden(t, "id"), "0 of 2")
 }
 
-// A role that was taken away is gone from pages within a second, and from acts at once.
+// A role that was removed disappears from pages within a second. Change requests apply the removal at once.
 func TestRole_removedHasNoEffect(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -296,7 +296,7 @@ func TestWalletPages_correction(t *testing.T) {
 	b.post(http.StatusUnprocessableEntity, path, "way", "around", "amount", "1", "reason", "x")
 }
 
-// The form of a deposit takes the number of a slip, and warns before a slip is used a second time.
+// The form of a deposit accepts the number of a slip, and warns if the slip was used before.
 func TestFund_warnsOfASlipUsedBefore(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -26,10 +26,10 @@ import (
 	"github.com/makola/makola/internal/test/matrix"
 )
 
-// This suite makes bad requests of the console's own table of routes: a route that is added there is tried here without a
-// change of this file. Each answer is held to decent.
+// This suite makes bad requests from the console's own table of routes, so it also tests routes that are added later. decent checks
+// each answer.
 
-// hostile is markup, a formula, invisible characters and a turned direction in one text, which must come out as text.
+// hostile is one text with markup, a formula, invisible characters and a reversed direction. Pages must show it as text.
 const hostile = "=1+1|\"'><img src=x id=planted onerror=alert(1)></textarea></title></script><script id=planted>\u200b\u00ad\u0085\ufeff\u202e"
 
 // unseen are the characters of hostile that a reader does not see.
@@ -91,7 +91,7 @@ func (b *browsed) send(r request) page {
 	return b.do(r.method, path, r.form, r.headers...)
 }
 
-// asked is a good request of a route, with every parameter of its form set to a value.
+// asked returns a valid request of a route, with a value for every parameter of its form.
 func asked(route console.Route, ids map[string]string) request {
 	path := strings.ReplaceAll(route.Path, "{$}", "")
 	path = wildcard.ReplaceAllStringFunc(path, func(w string) string { return url.PathEscape(ids[w[1:len(w)-1]]) })
@@ -127,9 +127,9 @@ func (b *browsed) decent(r request, p page) {
 	if !strings.HasPrefix(kind, "text/csv") && (strings.Contains(p.text, "<img src=x") || strings.Contains(p.text, "<script id")) {
 		bad("it contains planted markup as it is")
 	}
-	// The compressed bytes of a XLSX file may look like any character.
+	// The compressed bytes of an XLSX file may look like any character.
 	zipped := kind == sheet.XLSX.MediaType()
-	if shown := exact.ReplaceAllString(strings.TrimPrefix(p.text, "\ufeff"), ""); !zipped && strings.ContainsAny(shown, unseen) { // a CSV file begins with a mark
+	if shown := exact.ReplaceAllString(strings.TrimPrefix(p.text, "\ufeff"), ""); !zipped && strings.ContainsAny(shown, unseen) { // a CSV file begins with a byte order mark
 		bad("it contains characters that hide or turn text around: %+q", shown[strings.IndexAny(shown, unseen):][:8])
 	}
 	for name := range p.Header {
@@ -149,7 +149,7 @@ func (b *browsed) decent(r request, p page) {
 		b.safeFile(r, p)
 	case strings.HasSuffix(kind, "spreadsheetml.sheet"):
 		p.workbook(b.t)
-	case strings.HasPrefix(kind, "text/plain") && strings.HasPrefix(r.path, "/sim/hooks/") && p.StatusCode < 300: // a program asked
+	case strings.HasPrefix(kind, "text/plain") && strings.HasPrefix(r.path, "/sim/hooks/") && p.StatusCode < 300: // the caller was a program
 	case !strings.HasPrefix(kind, "text/html"):
 		bad("it is %q", kind)
 	case !strings.Contains(p.text, "<h1>") || !strings.Contains(p.text, "</html>"):
@@ -159,7 +159,7 @@ func (b *browsed) decent(r request, p page) {
 	}
 }
 
-// safeFile fails the test where a spreadsheet would take a cell for a formula.
+// safeFile fails the test if a spreadsheet program would read a cell as a formula.
 func (b *browsed) safeFile(r request, p page) {
 	b.t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(p.text, "\ufeff"))).ReadAll()
@@ -196,7 +196,7 @@ func eachCrowd(t *testing.T, fn func(t *testing.T, b *browsed)) {
 	}
 }
 
-// keep signs in anew where a request has ended the session, and makes it again.
+// keep signs in again and repeats the request if another request has ended the session.
 func (b *browsed) keep(route console.Route, r request, again func()) page {
 	b.t.Helper()
 	p := b.send(r)
@@ -231,7 +231,7 @@ func TestConsole_badInput(t *testing.T) {
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		again := func() { b.forget(); b.signIn(b.nextLink()) }
 		ids := b.good()
-		const each = 3 // values of a parameter in the gate: 170 parameters give every value many turns
+		const each = 3 // values of a parameter in the gate: with 170 parameters every value is used many times
 		values := map[string]*matrix.Turns[string, string]{}
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			values[method] = matrix.TurnsOf(badValues(method))
@@ -242,7 +242,7 @@ func TestConsole_badInput(t *testing.T) {
 			try(base)
 			for _, w := range wildcard.FindAllStringSubmatch(route.Path, -1) {
 				for _, value := range values[route.Method].Some(each) {
-					if len(value) > 20_000 || value == "" { // such an address is no address, or that of another route
+					if len(value) > 20_000 || value == "" { // such an address is invalid or belongs to another route
 						continue
 					}
 					spoiled := maps.Clone(ids)
@@ -260,7 +260,7 @@ func TestConsole_badInput(t *testing.T) {
 	})
 }
 
-// A method that a route does not have is no page; neither is anything of a form that is no form.
+// A method that a route does not have gets no page. Neither does a body that is not a form.
 func TestConsole_wrongMethodsAndForms(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
@@ -297,7 +297,7 @@ func TestConsole_wrongMethodsAndForms(t *testing.T) {
 	})
 }
 
-// body posts a body as it is.
+// body posts a body unchanged.
 func (b *browsed) body(method, path, text string) page {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.base+path, strings.NewReader(text))
@@ -309,7 +309,7 @@ func (b *browsed) body(method, path, text string) page {
 	return b.read(r)
 }
 
-// The same form from two tabs at once and then again from Back: each is answered with a page.
+// The same form is sent from two tabs at once, and then again after Back. Each request is answered with a page.
 func TestConsole_formSentTwice(t *testing.T) {
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		ids := b.good()
@@ -386,10 +386,10 @@ func TestConsole_needsASession(t *testing.T) {
 	})
 }
 
-// secrets are texts of the demo tenant, besides its ids.
+// secrets are texts of the demo tenant, in addition to its ids.
 var secrets = []string{"Adom Stores", "handset-000", "payout-of-november", "Nana Ama Serwaa", "Akwaaba", "0240000040", "233240000040", "4,900.00"}
 
-// silent fails the test where an answer has something of the demo tenant that the request did not name itself.
+// silent fails the test if an answer contains data of the demo tenant that the request did not contain.
 func (b *browsed) silent(r request, p page, ids []string) {
 	b.t.Helper()
 	for _, secret := range slices.Concat(secrets, ids) {
@@ -405,7 +405,7 @@ var (
 	withoutID = regexp.MustCompile(`[0-9a-f-]{36}`)
 )
 
-// crawl reads every page that links lead to, and every route that asks for nothing but ids, and gives the pages by path.
+// crawl reads every page that links lead to, and every route whose only parameters are ids. It returns the pages by path.
 func (b *browsed) crawl(ids map[string]string, from ...string) map[string]page {
 	b.t.Helper()
 	for _, route := range consoleRoutes() {
@@ -462,12 +462,12 @@ func TestConsole_otherTenantsAreHidden(t *testing.T) {
 			t.Fatalf("the owner sees the ids %v alone", ids)
 		}
 		values := matrix.TurnsOf(found)
-		const each = 2 // ids in a parameter in the gate
+		const each = 2 // ids for a parameter in the gate
 		for _, route := range consoleRoutes() {
 			if route.Site == 0 || route.Path == "/sign-out" {
 				continue
 			}
-			given := map[string][]string{} // the parameters that take an id
+			given := map[string][]string{} // the parameters that accept an id
 			for _, in := range route.Inputs {
 				for _, id := range values.Some(each) {
 					given[id] = append(given[id], in.Name)
@@ -494,7 +494,7 @@ func TestConsole_otherTenantsAreHidden(t *testing.T) {
 			}
 		}
 		b.http = victim
-		b.want(http.StatusOK, "/app/"+demoTenant, "Adom Stores") // the session was not ended by another
+		b.want(http.StatusOK, "/app/"+demoTenant, "Adom Stores") // no other request ended the session
 	})
 }
 
@@ -515,7 +515,7 @@ func TestConsole_idsAreChosen(t *testing.T) {
 	}
 }
 
-// A tenant that has nothing finds on each of its pages what will be there.
+// For a tenant without data, each page explains what it will show.
 func TestConsole_emptyAccountPages(t *testing.T) {
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		other := "11111111-1111-7111-8111-111111111111"
@@ -536,8 +536,8 @@ func TestConsole_emptyAccountPages(t *testing.T) {
 	})
 }
 
-// planted are columns that others fill: a customer, a payer, a provider, a receiver, a browser, a colleague. The
-// text of each names it, and has to be found on some page or in some file.
+// planted are columns whose texts come from others: a customer, a payer, a provider, a receiver, a browser or a colleague. The text
+// of each column contains its name, and must appear on some page or in some file.
 var planted = map[string][]string{
 	"payments":         {"account_name", "label", "callback_url", "reason", "upstream_id"},
 	"provider_pauses":  {"reason", "actor"},
@@ -549,8 +549,8 @@ var planted = map[string][]string{
 	"tenants":          {"name"},
 }
 
-// Markup, a formula and a turned direction in every field that others can fill: they are text on every page and in
-// every file.
+// Markup, a formula and a reversed direction are planted in every field that others can fill. Every page and file shows them as
+// text.
 func TestConsole_plantedTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
@@ -569,12 +569,12 @@ func TestConsole_plantedTextIsEscaped(t *testing.T) {
 		}
 		b.do(http.MethodPost, "/sim/hooks/"+demoTenant, url.Values{hostile: {"planted-hook"}}, "webhook-id", hostile[:40], "webhook-signature", hostile[:40])
 		b.forget()
-		b.signIn(b.nextLink()) // by a browser that says who it is
+		b.signIn(b.nextLink()) // with a browser that sends a user agent
 		b.agent = "planted-agent " + hostile[:len(hostile)-len("\u202e")]
 		b.forget()
 		b.signIn(b.nextLink())
 		b.agent = ""
-		b.clock.Advance(time.Minute) // what was read before is read again
+		b.clock.Advance(time.Minute) // cached values are read again
 		var all strings.Builder
 		for _, p := range b.crawl(b.good()) {
 			all.WriteString(html.UnescapeString(p.text))

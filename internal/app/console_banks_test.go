@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Bank accounts are added, pay for deposits and top up floats on pages, each by two people.
+// Two people add bank accounts, book deposits with them, and top up floats, all on pages.
 func TestBankAccounts_byTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

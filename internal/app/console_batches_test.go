@@ -20,7 +20,7 @@ import (
 
 var batchesPage = "/app/" + demoTenant + "/batches"
 
-// eachBatching is a server of each engine with the developer signed in, whose providers work.
+// eachBatching runs a test on a server of each engine. The developer is signed in, and the providers work.
 func eachBatching(t *testing.T, fn func(t *testing.T, b *browsed)) {
 	for _, e := range dbtest.Engines() {
 		t.Run(e.String(), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestBatchPages_fromFileToResults(t *testing.T) {
 		b.leadsTo(b.do(http.MethodPost, here+"/rows/4/drop", nil), here)
 		p = b.want(http.StatusOK, here, "2 of 4 rows", "GHS 1,210.50", "Request batch")
 		ask := url.Values{"id": {p.hidden(t, "id")}, "reason": {"salaries of November"}}
-		b.leadsTo(b.do(http.MethodPost, here+"/request", ask), here) // nobody else may approve: it begins at once
+		b.leadsTo(b.do(http.MethodPost, here+"/request", ask), here) // nobody else may approve, so the batch starts at once
 		id := here[strings.LastIndex(here, "/")+1:]
 		b.ends(id)
 		b.want(http.StatusOK, here, "Finished", "2 of 2 rows sent: 2 paid")
@@ -153,7 +153,7 @@ func (b *browsed) ends(id string) {
 
 var draftOf = regexp.MustCompile(`/batches/[0-9a-f-]{36}$`)
 
-// A file that is no table is refused in one sentence, and leaves nothing. Failed rows become a draft of their own.
+// A file that is not a table is refused with one sentence, and nothing is stored. Failed rows become a separate draft.
 func TestBatchPages_refusedAndRetried(t *testing.T) {
 	eachBatching(t, func(t *testing.T, b *browsed) {
 		for text, want := range map[string]string{"%PDF-1.7": "is a PDF", "": "no rows"} {
@@ -201,7 +201,7 @@ func TestBatchPages_columnsOfAFile(t *testing.T) {
 	})
 }
 
-// A person looks up the registered names, sees differences first, and types their number to request the batch.
+// A person looks up the registered names and sees the differences first. To request the batch, the person types their number.
 func TestBatchPages_registeredNames(t *testing.T) {
 	eachBatching(t, func(t *testing.T, b *browsed) {
 		p := b.uploads("Salaries", "salaries.csv", "number,network,amount,name\n0240000001,MTN,10,Nobody Of That Name\n0240000101,MTN,20,\n")

@@ -21,7 +21,7 @@ import (
 
 var newCampaignPage = "/app/" + demoTenant + "/messages/new"
 
-// writes sends the form of a new campaign. file is its content; empty: none.
+// writes submits the form of a new campaign. file is the content of the uploaded file, or empty for no file.
 func (b *browsed) writes(fields map[string]string, file string) page {
 	b.t.Helper()
 	var body bytes.Buffer
@@ -68,7 +68,7 @@ func (b *browsed) drafted() string {
 	return p.Header.Get("Location")
 }
 
-// sendForm returns the form that sends a draft as its page shows it.
+// sendForm checks that the page of a draft contains the texts, and returns the form that sends the draft.
 func (b *browsed) sendForm(here string, texts ...string) url.Values {
 	b.t.Helper()
 	p := b.want(http.StatusOK, here, texts...)
@@ -88,8 +88,8 @@ func (b *browsed) gets(number, text string) (all []string) {
 	return all
 }
 
-// A person writes a campaign with fields, sees the text and the price of its recipients, and sends it once, however often the form
-// arrives.
+// A person writes a campaign with fields, checks the texts and the price, and sends it. The campaign is sent once, even if the form
+// arrives several times.
 func TestCampaignPages_fromFileToHandsets(t *testing.T) {
 	eachBatching(t, func(t *testing.T, b *browsed) {
 		file := "Phone,First name,Due\n0240000001,Ama,GHS 12.50\n0200000001,Kwame,₵7\n0240000099,,3\n024,Nobody,1\n"
@@ -185,7 +185,7 @@ func TestCampaignPages_approval(t *testing.T) {
 	})
 }
 
-// A refusal names its field and shows the form as it was filled in.
+// A refusal names the bad field, and its page shows the entered values again.
 func TestCampaignPages_refusals(t *testing.T) {
 	eachBatching(t, func(t *testing.T, b *browsed) {
 		for _, bad := range []struct {
@@ -216,8 +216,8 @@ func (b *browsed) passes(by time.Duration) {
 	}
 }
 
-// The pages of a promotional campaign of Saturday 21:30 show its begin. It waits until then, and can be stopped meanwhile, which returns its
-// credits.
+// The pages of a promotional campaign of Saturday 21:30 show the time at which it will start. It waits until then. If it is stopped
+// while it waits, its credits are returned.
 func TestCampaignPages_promotionalWaits(t *testing.T) {
 	for _, e := range dbtest.Engines() {
 		t.Run(e.String(), func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// A day is compared with its statements, closed and reopened on pages, by two people. Customer funds and the journal have pages and files.
+// Two people compare a day with its statements, close it and reopen it on pages. Customer funds and the journal have pages and
+// files.
 func TestDays_closedByTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

@@ -52,7 +52,7 @@ func TestHome_figuresAreThoseOfTheirRows(t *testing.T) {
 
 const giveUp = `UPDATE webhook_events SET state = 'failed', ended_at = created_at, failed_at = created_at WHERE tenant = $1`
 
-// The page of webhooks has each address with its rate of success, and sends those that failed again, with an entry in the audit log.
+// The page of webhooks lists each address with its success rate. It sends failed webhooks again, and the audit log records this.
 func TestWebhooksPage_resendsFailed(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

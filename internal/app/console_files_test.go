@@ -105,7 +105,8 @@ func TestFiles_ofPayments(t *testing.T) {
 	b.want(http.StatusUnprocessableEntity, app+"/collections.csv?preset=tally", "must be bookkeeping")
 }
 
-// Messages, refused requests and the audit log are files, too, with the filters of their lists and no formula in them.
+// Messages, refused requests and the audit log can also be downloaded as files, with the filters of their lists. The files contain
+// no formula.
 func TestExports_allLists(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -120,7 +121,7 @@ func TestExports_allLists(t *testing.T) {
 	app := "/app/" + demoTenant
 	for _, tt := range []struct {
 		list, file string
-		has        string // a cell of its second row or later
+		has        string // text of a cell in the second row or later
 	}{
 		{"/ops/messages", "/ops/messages.csv", campaigns[0].ID},
 		{"/ops/messages?tenant=" + demoTenant, "/ops/messages.csv?tenant=" + demoTenant, campaigns[0].ID},
@@ -151,7 +152,7 @@ func TestExports_allLists(t *testing.T) {
 	}
 	b.want(http.StatusUnprocessableEntity, "/ops/requests.csv?status=200")
 	log, err := b.audit.List(t.Context(), audit.Filter{Action: "payments.export", Limit: 20})
-	if err != nil || len(log) != 13 || log[1].Subject != "/ops/audit.csv" { // a list that was taken away is written down
+	if err != nil || len(log) != 13 || log[1].Subject != "/ops/audit.csv" { // the audit log records each download
 		t.Errorf("%d entries, %v: %+v", len(log), err, log)
 	}
 }
@@ -209,7 +210,7 @@ func TestExports_needPermission(t *testing.T) {
 	}
 }
 
-// A campaign is found by its id, on the sites of those who may see it.
+// People who may see a campaign find it by its id on their site.
 func TestSearch_campaignID(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -226,7 +227,7 @@ func TestSearch_campaignID(t *testing.T) {
 	b.want(http.StatusOK, "/app/"+b.named("Kejetia").ID+"/search?q="+id, "No results") // another account's
 }
 
-// An address that no page has is answered between the navigation of its site.
+// The answer for an address without a page has the navigation of the site.
 func TestNotFound_keepsNavigation(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -238,7 +239,7 @@ func TestNotFound_keepsNavigation(t *testing.T) {
 	}
 }
 
-// With more accounts than a list can offer, the filter takes an id or a name.
+// If there are more accounts than a list can offer, the filter accepts an id or a name.
 func TestAccountFilter_byName(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -259,7 +260,7 @@ func TestAccountFilter_byName(t *testing.T) {
 	b.want(http.StatusUnprocessableEntity, "/ops/payments?tenant=nothing", "must be the name or ID of one account")
 }
 
-// named makes an account of a name, with live money.
+// named makes an account with a name and live money.
 func (b *browsed) named(name string) (t tenant.Tenant) {
 	b.t.Helper()
 	if err := b.db.Write(b.t.Context(), func(tx *db.Tx) (err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// holds has payouts of the demo account wait from an amount on for a second of its people, who is a signatory.
+// holds makes payouts of the demo account, from an amount on, await approval by a second person of the account, who is a signatory.
 func (b *browsed) holds(from string) identitytest.One {
 	b.t.Helper()
 	signatory := b.enlists("signatory-from-"+from+"@demo.example", demoTenant, roles.Signatory)
@@ -27,7 +27,7 @@ func (b *browsed) waits(reference, amount string) string {
 	return b.the(reference)
 }
 
-// asked returns a payout as the account's key reads it.
+// asked returns the status of a payout from the interface, with the account's key.
 func (b *browsed) asked(reference string) string {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.ready.APIURL+"/payment-api/checkstatus/"+reference, nil)
@@ -38,8 +38,8 @@ func (b *browsed) asked(reference string) string {
 	return b.read(r).text
 }
 
-// A payout by key and a payout by a page wait for approval and show this. They are sent after another person of the account
-// approves them.
+// A payout by a key and a payout from a page await approval, and their pages show this. They are sent after another person of the
+// account approves them.
 func TestHeldPayout_needsAnotherPerson(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		app := "/app/" + demoTenant
@@ -104,5 +104,5 @@ func TestHeldPayout_showsOriginAndPayee(t *testing.T) {
 	})
 }
 
-// givenFrom is the place of an act that was asked for from this machine.
+// givenFrom matches the place of a change request that was made from this machine.
 var givenFrom = regexp.MustCompile(`<dt>Requested from</dt>\s*<dd>\s*127\.0\.0\.1\s*</dd>`)

@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// Float is booked and credits are sold by two people on pages: one makes, another approves.
+// Two people book a float and sell credits on pages: one requests the change, and the other approves it.
 func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -47,7 +47,7 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 	for _, tt := range []struct {
 		from, path string
 		form       []string
-		bad        []string // a form that is refused, by its last field
+		bad        []string // a form that is refused because of its last field
 		reads      func() int64
 		want       int64
 	}{
@@ -75,7 +75,7 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 			t.Errorf("%s: it is %d, want %d", tt.path, n, tt.want)
 		}
 	}
-	// An amount above what an account holds is refused with the limit.
+	// An amount above the limit of an account is refused, and the error names the limit.
 	b.as(requester)
 	for path, form := range map[string][]string{
 		account + "/fund/confirm": nil, account + "/adjust/confirm": {"way", "in"},
@@ -87,7 +87,7 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 			t.Errorf("%s: %s", path, p.text)
 		}
 	}
-	// The reference of the slip is taken.
+	// The reference of the slip was used before.
 	b.as(requester)
 	// The page lists each account of a configured provider, and the unassigned float.
 	for at, amount := range map[treasury.Float]money.Pesewas{{Provider: "mtn", Mode: tenant.Test}: 123_00, {Provider: "mtn", Account: "disbursement", Mode: tenant.Test}: 456_00} {
@@ -163,7 +163,7 @@ func TestUnknownPayment_resolvedByStatement(t *testing.T) {
 	page := "/ops/payments/" + b.the("statement-0000001")
 	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"120"}})
 	b.until(page, "Outcome unknown")
-	b.until(page, page+"/resolve") // the server that follows it has seen two minutes pass
+	b.until(page, page+"/resolve") // two minutes have passed for the server that follows the payment
 	demo, err := b.tenants.Get(t.Context(), demoTenant)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestUnknownPayment_resolvedByStatement(t *testing.T) {
 	if strings.Contains(p.text, page+"/resolve") {
 		t.Error("it may be ended once more")
 	}
-	// It was paid after all: the word is taken back, and the house bears it.
+	// The payment was made after all: the resolution is reversed, and the company pays.
 	b.want(http.StatusOK, b.ordered(page+"/contradict", "ending", "paid"), "Applied")
 	b.want(http.StatusOK, page, page+"/decide")
 	b.want(http.StatusOK, b.ordered(page+"/decide", "for", "house"), "Applied")
@@ -202,7 +202,7 @@ func TestUnknownPayment_resolvedByStatement(t *testing.T) {
 	}
 }
 
-// Fee plans, pauses and the stop of a campaign have their pages, each where it belongs.
+// Fee plans, pauses and the stop of a campaign have their own pages, at their places in the navigation.
 func TestOperationPages_feesPauseCampaign(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -251,7 +251,7 @@ func TestOperationPages_feesPauseCampaign(t *testing.T) {
 	b.want(http.StatusForbidden, "/app/"+b.named("Kejetia").ID+"/messages/"+id+"/stop")
 	b.want(http.StatusNotFound, "/ops/messages/nothing/stop")
 	page := b.get(b.ordered("/app/" + demoTenant + "/messages/" + id + "/stop")).text
-	if !strings.Contains(page, "Applied") && !strings.Contains(page, "already") { // it may be through before it is stopped
+	if !strings.Contains(page, "Applied") && !strings.Contains(page, "already") { // the campaign may finish before it is stopped
 		t.Error(page)
 	}
 	b.want(http.StatusOK, "/app/"+demoTenant+"/acts", "Stop the campaign from")

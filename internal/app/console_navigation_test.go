@@ -34,7 +34,7 @@ func TestNavigation_groupsAndCounts(t *testing.T) {
 	b.want(http.StatusOK, "/app/"+demoTenant, ">Today<", "Statement")
 }
 
-// The actions about an account are one menu by purpose.
+// The actions about an account are in one menu, grouped by purpose.
 func TestAccountPage_actionsAreAMenu(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

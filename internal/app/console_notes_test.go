@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// A note is stored once with its author, masked like the page, and in the audit log without its text. The account sees
-// neither. A payment from which a person was erased takes no notes.
+// A note is stored once with its author, and masked like the page. The audit log records it without its text, and the account sees
+// neither. After a person was erased from a payment, no notes can be added.
 func TestPaymentNotes_operatorsOnly(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
@@ -77,8 +77,8 @@ func TestPaymentNotes_operatorsOnly(t *testing.T) {
 	})
 }
 
-// A payment that needs attention has one owner at a time. Another person can release it, but not take it, and each change is
-// in the audit log once.
+// A payment that needs attention has one owner at a time. Another person can release it, but cannot take it over. The audit log
+// records each change once.
 func TestNeedsAttention_ownerAndFilter(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
@@ -114,11 +114,11 @@ func TestNeedsAttention_ownerAndFilter(t *testing.T) {
 		audited("payment.take", 2)
 		b.want(http.StatusOK, list+"?owner=me", here)
 		b.want(http.StatusOK, list+"?owner="+ama, none)
-		b.post(http.StatusUnprocessableEntity, "/ops/payments/"+b.the("handset-0000000001")+"/take") // it has ended
+		b.post(http.StatusUnprocessableEntity, "/ops/payments/"+b.the("handset-0000000001")+"/take") // the payment has ended
 	})
 }
 
-// The audit log is found by words and days, on its page and in its file.
+// Entries of the audit log are found by words and days, on its page and in its file.
 func TestAuditLog_filters(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -30,7 +30,7 @@ func (b *browsed) another() tenant.Tenant {
 	return t
 }
 
-// paid is a collection of the demo tenant, approved, with its webhook delivered.
+// paid returns an approved collection of the demo tenant whose webhook was delivered.
 func (b *browsed) paid() string {
 	b.t.Helper()
 	b.signIn(b.nextLink())
@@ -70,7 +70,7 @@ func TestPaymentPage_resendWebhook(t *testing.T) {
 	clocktest.Await(t, "the same webhook once more", func() bool { return strings.Count(b.get("/sim").text, "webhook-id: "+event) == 2 })
 }
 
-// A webhook from which a person was erased has no button, and neither a page nor a key has it sent again.
+// A webhook from which a person was erased has no button, and neither a page nor a key can send it again.
 func TestErasedWebhook_isNotResent(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -216,7 +216,7 @@ func TestViewAs_isReadOnly(t *testing.T) {
 	b.want(http.StatusNotFound, "/app/"+demoTenant)
 }
 
-// Numbers are whole where the role allows it, on pages and in files.
+// Pages and files show full numbers only if the role allows it.
 func TestNumbers_maskedWithoutPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -257,7 +257,7 @@ func TestConsole_wrongAddresses(t *testing.T) {
 	}
 }
 
-// The word "newer" counts, and pages by number and by key go on.
+// The count of newer rows works, and lists continue by page number and by key.
 func TestLists_newerAndPages(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -333,7 +333,7 @@ func TestMessages_ofAllAccountsForOperators(t *testing.T) {
 	}
 }
 
-// Requests of pages are in the metrics by the pattern of their path: no id, and nothing that a client makes up, is a label.
+// The metrics have requests of pages by the pattern of their path. No id and no text of a client is a label.
 func TestMetrics_pagesByPattern(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -42,7 +42,7 @@ func (b *browsed) confirming(form url.Values) (url.Values, page) {
 	return shown, p
 }
 
-// paidOut are the demo tenant's payouts.
+// paidOut returns the demo tenant's payouts.
 func (b *browsed) paidOut() []book.Payment {
 	b.t.Helper()
 	found, err := b.payments.History(b.t.Context(), demoTenant, book.Filter{Kind: book.KindPayout, Page: 1, Size: 100})
@@ -52,7 +52,7 @@ func (b *browsed) paidOut() []book.Payment {
 	return found.Rows
 }
 
-// eachPaying is a server of each engine with the developer signed in.
+// eachPaying runs a test on a server of each engine, with the developer signed in.
 func eachPaying(t *testing.T, fn func(t *testing.T, b *browsed)) {
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		b.forget()
@@ -94,7 +94,7 @@ func TestPayoutForm_concurrentConfirmsPayOnce(t *testing.T) {
 		}
 		b.want(http.StatusOK, want, "6,000.00")
 
-		// Back, and both pages loaded again.
+		// the person goes back and loads both pages again
 		for _, path := range []string{payoutPage, payoutPage + "/confirm"} {
 			if to := b.do(http.MethodPost, path, shown).Header.Get("Location"); to != want {
 				t.Errorf("%s sent again leads to %q", path, to)
@@ -238,7 +238,7 @@ func TestPayoutForm_needsStepUp(t *testing.T) {
 	}
 }
 
-// A payout to another registered name than the person expected is sent only after the person typed that name.
+// If the registered name differs from the expected name, the payout is sent only after the person typed the registered name.
 func TestPayout_toADifferingNameIsTyped(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -264,7 +264,7 @@ func TestPayout_toADifferingNameIsTyped(t *testing.T) {
 	}
 }
 
-// The form takes a purpose and a reference of the person's own. A reference of another payout is refused at once.
+// The form accepts a purpose and the person's own reference. A reference of another payout is refused at once.
 func TestPayout_hasPurposeAndReference(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

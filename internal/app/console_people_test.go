@@ -72,7 +72,7 @@ func produce(t *testing.T, change ...func(*config.Server)) *browsed {
 	return b
 }
 
-// invited makes a person and gives the link's token and code.
+// invited invites a person and returns the token and the code of the link.
 func (b *browsed) invited(email string, m identity.Membership) (token, code string) {
 	b.t.Helper()
 	by := identity.NewInvitation()
@@ -100,7 +100,7 @@ func (b *browsed) post(status int, path string, pairs ...string) page {
 	return p
 }
 
-// leads fails the test unless a page led elsewhere.
+// leads fails the test unless the page redirected to the given path.
 func (p page) leads(t *testing.T, to string) {
 	t.Helper()
 	if p.StatusCode != http.StatusSeeOther || p.Header.Get("Location") != to {
@@ -135,7 +135,8 @@ func TestSetup_withoutPeople(t *testing.T) {
 	b.post(http.StatusNotFound, "/first/again")
 }
 
-// The first owner of a production server: link, password, app, recovery codes; and then out, and in again.
+// The first owner of a production server uses the link, sets a password and an app, stores the recovery codes, signs out, and signs
+// in again.
 func TestSetup_firstOwner(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -144,7 +145,7 @@ func TestSetup_firstOwner(t *testing.T) {
 	if p := b.post(http.StatusUnprocessableEntity, "/first", "t", token, "code", code, "password", "short"); !strings.Contains(p.text, "12 to 128") {
 		t.Fatal(p.text)
 	}
-	b.post(http.StatusUnauthorized, "/first", "t", token) // without a password it is no link of development
+	b.post(http.StatusUnauthorized, "/first", "t", token) // a link of development works without a password, this one does not
 	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword).leads(t, "/account")
 	if c := b.http.Jar.(held)["__Host-makola"]; c == nil || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
 		t.Fatalf("%+v", c)
@@ -154,14 +155,14 @@ func TestSetup_firstOwner(t *testing.T) {
 	}
 	b.want(http.StatusUnauthorized, "/first?t="+token)
 
-	// Nothing but the own account before the factor.
+	// Before the factor is set up, only the pages of the own account work.
 	for _, r := range consoleRoutes() {
 		if path := filled(r.Path); r.Method == http.MethodGet && !r.Development && r.Site != 0 && !r.Unready {
 			b.get(path).leads(t, "/account")
 		}
 	}
 	b.want(http.StatusOK, "/account", "Set up a second factor first")
-	b.want(http.StatusSeeOther, "/account/factor") // none waits yet
+	b.want(http.StatusSeeOther, "/account/factor") // no factor awaits its code yet
 	b.post(http.StatusSeeOther, "/account/factor").leads(t, "/account/factor")
 	p := b.want(http.StatusOK, "/account/factor", "<svg class=\"qr\"")
 	key := shownKey.FindStringSubmatch(p.text)[1]
@@ -220,7 +221,7 @@ func TestStepUp_leadsBack(t *testing.T) {
 	b.post(http.StatusOK, "/account/password", "current", ownPassword, "password", "another green market stall")
 }
 
-// An open browser does not enrol the first factor of its person: the page asks for the password.
+// An open browser alone cannot enrol a first factor: the page asks for the password.
 func TestOpenBrowser_enrolsNoFactor(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -244,7 +245,7 @@ func TestOpenBrowser_enrolsNoFactor(t *testing.T) {
 	b.get("/account/factor").leads(t, "/account")
 	b.post(http.StatusGone, "/account/factor/confirm", "code", b.codeNow(key))
 
-	// Later the browser that began shows no key, and wants the password with the code.
+	// Later the first browser does not show the key any more, and requires the password with the code.
 	b.http.Jar = begun
 	b.clock.Advance(identity.StepUpLasts)
 	if p := b.want(http.StatusOK, "/account/factor", "Your password"); shownKey.MatchString(p.text) || strings.Contains(p.text, `class="qr"`) {
@@ -305,7 +306,7 @@ func TestSessions_endOthers(t *testing.T) {
 	b.want(http.StatusUnauthorized, "/account")
 }
 
-// A browser that signs in again keeps one session: the older cookie lets nobody in any more.
+// A browser that signs in again has only one session. The older cookie no longer works.
 func TestSignIn_endsTheBrowsersOlderSession(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -404,7 +405,7 @@ func TestSetup_ownerOfTheSettings(t *testing.T) {
 	}
 }
 
-// That an operator looks at a tenant's pages, and that a list is taken away, is in the audit log.
+// The audit log records that an operator views a tenant's pages, and that a list is downloaded.
 func TestViewAs_isAudited(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The page of a provider shows the last test of its set-up. A test moves no money, is limited, and sees forged callbacks.
+// The page of a provider shows the last test of its configuration. A test moves no money, runs at a limited rate, and reports
+// forged callbacks.
 func TestProviderPage_tested(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

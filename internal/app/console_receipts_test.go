@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Receipts that match nothing are on the page of providers within a minute, with the reason.
+// Within a minute the page of providers shows unmatched receipts with the reason.
 func TestProvidersPage_unmatchedReceipts(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// A refund is requested on the page of its collection, waits where the line of payouts asks for approval, and goes to the payer once. Its
-// approver sees of which collection it is.
+// A refund is requested on the page of its collection. It awaits approval if the line for payouts requires it, and is paid to the
+// payer once. The approver sees which collection it refunds.
 func TestRefundPage_approvedByAnother(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		app := "/app/" + demoTenant

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// refusedOnce sends a request of the demo account that is refused, and waits until the log has it.
+// refusedOnce sends a request of the demo account that is refused, and waits until the request log has it.
 func (b *browsed) refusedOnce(key, requestID string) {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.ready.APIURL+"/payment-api/momopay", strings.NewReader(`{"amount":"-1","phone_number":"0249123456x"}`))
@@ -56,7 +56,7 @@ func TestRefusedRequest_found(t *testing.T) {
 	b.want(http.StatusOK, own+"/search?q=req_of_nobody_01", "No results")
 }
 
-// What another account was refused is as good as not there, and a role without the permission is not led there by the search.
+// A refused request of another account is a 404. The search does not lead to it for a role without the permission.
 func TestRefusedRequest_otherTenantsAreHidden(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

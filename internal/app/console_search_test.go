@@ -22,8 +22,8 @@ func (b *browsed) finds(base, text, id string) bool {
 	return strings.HasSuffix(p.Header.Get("Location"), id) || strings.Contains(p.text, "/payments/"+id)
 }
 
-// A masked number is not found by trying numbers: without the permission nothing is looked for, and with it thirty different
-// numbers an hour, each in the audit log with a hash.
+// A masked number cannot be found by guessing. Without the permission the search ignores numbers. With it a person may search for
+// thirty different numbers an hour, and the audit log records each as a hash.
 func TestSearch_byNumberNeedsThePermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -81,7 +81,7 @@ func TestAccountPages_nothingOfTheInstallation(t *testing.T) {
 		campaign = campaign[strings.LastIndex(campaign, "/")+1:]
 		held, failed := b.the("payout-of-november-03"), b.the("payout-of-november-02")
 		ids := b.good()
-		mapping := "/app/" + demoTenant + "/batch-files/" + file // whoever sent the file alone sees it
+		mapping := "/app/" + demoTenant + "/batch-files/" + file // only the person who uploaded the file sees it
 		b.discreet(mapping, b.want(http.StatusOK, mapping).text)
 		b.answers(ended)
 		b.webhookBodies()

@@ -14,7 +14,7 @@ import (
 
 var promptPath = regexp.MustCompile(`/sim/prompts/[0-9]+/[0-9A-Za-z-]+`)
 
-// ask fills in the form of /sim.
+// ask fills in and submits the form of /sim.
 func (b *browsed) ask(amount, phone, reference string) page {
 	b.t.Helper()
 	return b.do(http.MethodPost, "/sim/collect", url.Values{"amount": {amount}, "phone": {phone}, "reference": {reference}})
@@ -31,13 +31,13 @@ func (b *browsed) until(path, text string) page {
 	return p
 }
 
-// A visitor of the page of the handsets can ask for money, approve it, and see the signed webhook and the balance.
+// A visitor of the page of handsets can request money, approve it, and see the signed webhook and the balance.
 func TestHandsets_collectionToWebhook(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
 	b.want(http.StatusOK, "/sim", "GHS 5,000.00", "0240000040", "0200000040", "/sim/hooks/"+demoTenant)
-	for range 2 { // Back, and the same form again
+	for range 2 { // the person goes back and sends the same form again
 		if p := b.ask("10.00", "0240000040", "handset-0000000001"); p.StatusCode != http.StatusSeeOther {
 			t.Fatalf("asking: %d %s", p.StatusCode, p.text)
 		}
@@ -50,7 +50,7 @@ func TestHandsets_collectionToWebhook(t *testing.T) {
 	if p := b.do(http.MethodPost, prompts[0], url.Values{"action": {"approve"}}); p.StatusCode != http.StatusSeeOther {
 		t.Fatalf("approving: %d %s", p.StatusCode, p.text)
 	}
-	// The webhook, the balance and the handset are read one after the other: a page may show one before the next.
+	// The page reads the webhook, the balance and the handset one after the other, so it may show one change before the next.
 	for _, text := range []string{"Signature valid", "GHS 5,009.90", "signed by Adom Stores", "handset-0000000001", "Approved"} {
 		b.until("/sim", text)
 	}
@@ -127,12 +127,12 @@ func TestHandsets_forgedWebhook(t *testing.T) {
 	}
 }
 
-// A webhook is shown to the account that signed it, whatever name its address has.
+// A webhook is shown to the account that signed it, whatever name its address contains.
 func TestHandsets_webhookGoesToItsSigner(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
-	if p := b.do(http.MethodPost, "/sim/hooks/shop", url.Values{"signed": {"by nobody"}}); p.StatusCode != http.StatusOK || !strings.Contains(p.text, "shown nowhere") {
+	if p := b.do(http.MethodPost, "/sim/hooks/shop", url.Values{"signed": {"by nobody"}}); p.StatusCode != http.StatusOK || !strings.Contains(p.text, "not shown") {
 		t.Errorf("%d %s", p.StatusCode, p.text)
 	}
 	b.call("payment-api/momopay", `{"amount":"2.00","network":"MTN","phone_number":"0240000001","transaction_id":"free-name-0001","callback_url":"`+b.base+`/sim/hooks/shop"}`)

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// The page of a statement shows the same balances as the home of the account, and the file has each movement between them.
+// The page of a statement shows the same balances as the account's home page, and its file has each movement between them.
 func TestStatementPage_agreesWithTheWallet(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -38,7 +38,7 @@ func TestStatementPage_agreesWithTheWallet(t *testing.T) {
 	}
 }
 
-// A person who may not see numbers sees none on a statement, nor in its file.
+// A person without the permission sees no full number on a statement or in its file.
 func TestStatementPage_masksNumbers(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -12,7 +12,7 @@ import (
 
 const statementsPage = "/ops/statements"
 
-// givesStatement sends the form of an import with a file.
+// givesStatement submits the form of an import with a file.
 func (b *browsed) givesStatement(source, bank, text string) page {
 	b.t.Helper()
 	var body bytes.Buffer
@@ -74,7 +74,7 @@ func TestStatementPages_import(t *testing.T) {
 	b.exceptionsHaveOwners()
 }
 
-// exceptionsHaveOwners matches the lines of the test, which no payment has, and takes care of one.
+// exceptionsHaveOwners matches the lines of the test, which match no payment, and assigns one of the exceptions.
 func (b *browsed) exceptionsHaveOwners() {
 	b.t.Helper()
 	const list = "/ops/exceptions"
@@ -104,7 +104,7 @@ func (b *browsed) exceptionsHaveOwners() {
 	}
 }
 
-// requestsEnd sends the form of a change of an exception. Nobody else may approve it here, so it is applied at once.
+// requestsEnd submits the form that resolves an exception. Nobody else may approve it here, so it is applied at once.
 func (b *browsed) requestsEnd(form, exception string, more url.Values) page {
 	b.t.Helper()
 	shown := b.want(http.StatusOK, form+"?exception="+exception, exception)

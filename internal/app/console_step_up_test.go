@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// codePage sends a form after the second factor has become too old, and returns the page that asks for the code.
+// codePage submits a form after the code of the second factor has become too old, and returns the page that asks for a code.
 func (b *browsed) codePage(path string, form ...string) page {
 	b.t.Helper()
 	b.clock.Advance(identity.StepUpLasts)
@@ -22,8 +22,8 @@ func (b *browsed) codePage(path string, form ...string) page {
 	return p
 }
 
-// The contents of a settings form survive a second factor that is too old: the form is shown again, filled in, and nothing is done
-// before the person sends it.
+// The entries of a settings form survive a code that is too old. The form is shown again with the entries, and nothing is done
+// before the person submits it.
 func TestForm_survivesAStepUp(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -51,7 +51,7 @@ func TestForm_survivesAStepUp(t *testing.T) {
 	b.post(http.StatusSeeOther, path, "id", id, "name", p.hidden(t, "id"), "reason", "New trade name").leads(t, "/ops/acts/"+id)
 }
 
-// A form about money goes on at its page of confirmation, and moves nothing by itself.
+// After the code, a form about money continues at its confirmation page. It moves nothing by itself.
 func TestForm_aboutMoneyIsConfirmedAfterAStepUp(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -86,14 +86,15 @@ func TestForm_ofAPayoutIsCheckedAfterAStepUp(t *testing.T) {
 	token := b.want(http.StatusOK, path).hidden(t, "token")
 	kept := b.codePage(path, "token", token, "channel", "MTN", "account_number", "0240000001", "amount", "6").hidden(t, "kept")
 	p := b.post(http.StatusUnprocessableEntity, "/account/step-up", "code", b.codeNow(one.Key), "back", path, "kept", kept)
-	for _, text := range []string{`value="6"`, `value="0240000001"`, token, "Check the form"} { // no provider serves it, which its form says
+	for _, text := range []string{`value="6"`, `value="0240000001"`, token, "Check the form"} { // no provider serves this channel, which the form reports
 		if !strings.Contains(p.text, text) {
 			t.Errorf("the page lacks %q: %s", text, p.text)
 		}
 	}
 }
 
-// The sealed contents of a form are good once, for the session, the person and the page that they were sealed for, and not for long.
+// The sealed entries of a form can be used once, for a limited time, and only for the session, the person and the page for which
+// they were sealed.
 func TestKeptForm_isRefusedElsewhere(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
@@ -106,7 +107,7 @@ func TestKeptForm_isRefusedElsewhere(t *testing.T) {
 	kept := b.codePage(path, form...).hidden(t, "kept")
 	refused := func(what string, who identitytest.One, back, kept string) {
 		t.Helper()
-		b.clock.Advance(time.Minute) // for a code that was not used
+		b.clock.Advance(time.Minute) // until another code is valid
 		p := b.post(http.StatusGone, "/account/step-up", "code", b.codeNow(who.Key), "back", back, "kept", kept)
 		if !strings.Contains(p.text, "can no longer be used") || strings.Contains(p.text, "Sons") {
 			t.Errorf("%s: %s", what, p.text)
@@ -129,7 +130,7 @@ func TestKeptForm_isRefusedElsewhere(t *testing.T) {
 	refused("late", one, path, kept)
 }
 
-// No route whose form has a password, or that reads a file, keeps its contents.
+// Forms with a password, and forms that read a file, do not keep their entries.
 func TestKeptForm_hasNoPasswords(t *testing.T) {
 	t.Parallel()
 	for _, r := range consoleRoutes() {

@@ -25,7 +25,7 @@ type browsed struct {
 	t     *testing.T
 	base  string
 	http  *http.Client
-	agent string // what the browser says that it is; empty: what Go says
+	agent string // user agent of the browser; empty: Go's default
 }
 
 func browse(t *testing.T, change ...func(*config.Server)) *browsed {
@@ -66,9 +66,9 @@ func freshStorage(t testing.TB, engine db.Engine) config.Storage {
 	return s
 }
 
-// forget throws the cookies away.
+// forget deletes the cookies.
 func (b *browsed) forget() {
-	jar, _ := cookiejar.New(nil) // which never fails without options
+	jar, _ := cookiejar.New(nil) // without options it never fails
 	b.http = &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
@@ -114,7 +114,7 @@ func (b *browsed) read(r *http.Request) page {
 
 func (b *browsed) get(path string) page { return b.do(http.MethodGet, path, nil) }
 
-// want fetches a page and fails the test on another status or a text that is missing.
+// want fetches a page. It fails the test if the status differs or a text is missing.
 func (b *browsed) want(status int, path string, texts ...string) page {
 	b.t.Helper()
 	p := b.get(path)
@@ -145,7 +145,7 @@ func (b *browsed) signIn(link string) {
 	}
 }
 
-// become signs in as somebody with these roles.
+// become signs in as a person with these roles.
 func (b *browsed) become(email string, roles ...identity.Membership) {
 	b.t.Helper()
 	p, err := b.identity.Ensure(b.t.Context(), email, "Somebody", roles)
@@ -183,7 +183,7 @@ func TestBanner_linkSignsInOnce(t *testing.T) {
 	b.want(http.StatusUnauthorized, "/")
 	stolen := &http.Cookie{Name: cookies[0].Name, Value: cookies[0].Value}
 	b.http.Jar.SetCookies(mustParse(t, b.base), []*http.Cookie{stolen})
-	b.want(http.StatusUnauthorized, "/") // the session has ended, whoever has its token
+	b.want(http.StatusUnauthorized, "/") // the session has ended, so its token does not work any more
 }
 
 func mustParse(t *testing.T, text string) *url.URL {
@@ -212,7 +212,7 @@ func TestCSRF_otherSitesAreRefused(t *testing.T) {
 	b.want(http.StatusSeeOther, "/") // still signed in
 }
 
-// filled puts something into the parameters of a route.
+// filled replaces the parameters of a route by values.
 func filled(path string) string {
 	path = strings.ReplaceAll(path, "{$}", "")
 	path = strings.ReplaceAll(path, "{tenant}", demoTenant)
@@ -239,7 +239,7 @@ func TestPaths_interfaceBeforeConsole(t *testing.T) {
 	b.signIn(b.ready.SignInURL)
 	for _, path := range []string{"/api", "/api/v1", "/api/v1/nothing", "/nothing", "/application", "/opsx", "/simulator", "/callbacks/x", "/firsts", "//", "/ops/../api/v1"} {
 		p := b.get(path)
-		if path == "/ops/../api/v1" { // a browser never asks so
+		if path == "/ops/../api/v1" { // a browser never requests such a path
 			continue
 		}
 		if !strings.HasPrefix(p.Header.Get("Content-Type"), "application/json") {

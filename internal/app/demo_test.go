@@ -24,7 +24,7 @@ import (
 // books.
 func TestDemo_createdWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	const most = 120 // far more commits than a start has
+	const most = 120 // far more commits than one start makes
 	breaks := 0
 	for nth := 1; ; nth = matrix.Next(nth) {
 		if nth > most {
@@ -50,7 +50,7 @@ func TestDemo_createdWholeOrNotAtAll(t *testing.T) {
 			return db.FaultNone
 		})
 		a, err := begin(faults)
-		faults.Decide(nil) // a start breaks, not what runs after it or the stop
+		faults.Decide(nil) // faults affect only the start, not later work or the stop
 		reached := commits.Load() >= int64(nth)
 		if err != nil {
 			breaks++

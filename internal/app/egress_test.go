@@ -94,7 +94,7 @@ func newRefusingProxy(t *testing.T) *refusingProxy {
 	return p
 }
 
-// targets returns each request line so far once, sorted.
+// targets returns the distinct request lines so far, sorted.
 func (p *refusingProxy) targets() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,8 +21,8 @@ var unplayed = map[string]string{
 	"cancelBatch":   "the batch's id",
 }
 
-// TestExamples_workOnTheDemoAccount sends every example of the OpenAPI document, as the server gives it, with
-// the demo account's key.
+// TestExamples_workOnTheDemoAccount sends every example of the OpenAPI document, as the server returns it, with the demo account's
+// key.
 func TestExamples_workOnTheDemoAccount(t *testing.T) {
 	eachStage(t, func(t *testing.T, s *stage, a *actor) {
 		document, err := apitest.LoadText(plainCall(s.app, http.MethodGet, "/openapi.json", "").Body.Bytes())

@@ -26,7 +26,7 @@ var guidePages = []string{"quickstart", "keys", "collecting", "paying-out", "pay
 // sample is a block of commands of a page, and the block below it, which shows the answer.
 type sample struct {
 	commands string
-	kind     string // of the answer: json, text, or nothing where none is shown
+	kind     string // format of the answer: json, text, or empty if none is shown
 	answer   string
 }
 
@@ -48,7 +48,7 @@ func samples(t *testing.T, server *process, page string) (all []sample) {
 		t.Fatalf("the page %s: %d, %v", page, response.StatusCode, err)
 	}
 	blocks := sampleBlock.FindAllStringSubmatchIndex(string(text), -1)
-	end := 0 // of the last block of commands
+	end := 0 // end of the last block of commands
 	for _, b := range blocks {
 		kind, block := "", html.UnescapeString(string(text[b[4]:b[5]]))
 		if b[2] >= 0 {
@@ -182,7 +182,7 @@ func (s sample) wrong(printed string) string {
 	return ""
 }
 
-// Every sample of the guides works as it is printed: pasted into a shell, page by page, it prints what the page shows.
+// Every sample of the guides works as printed. The test pastes each page into a shell and compares the output with the page.
 func TestGuideSamples_printAsShown(t *testing.T) {
 	t.Parallel()
 	server := start(t, "makola", "serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data", t.TempDir())
@@ -192,7 +192,7 @@ func TestGuideSamples_printAsShown(t *testing.T) {
 		for _, s := range samples(t, server, page) {
 			count++
 			printed, code := sh.paste(t, s.commands)
-			asks := !strings.Contains(s.commands, " -d ") // may be asked again until it is so
+			asks := !strings.Contains(s.commands, " -d ") // a query may be repeated until its answer is the expected one
 			if asks && s.kind == "json" && s.wrong(printed) != "" {
 				last := ""
 				clocktest.Await(t, "the answer that the page "+page+" shows", func() bool {

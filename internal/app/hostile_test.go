@@ -61,7 +61,7 @@ func WriteCertificate(t testing.TB, folder string, serial int64) (cert, key stri
 	return cert, key
 }
 
-// startLocal starts a development server on free ports, for as long as the test runs.
+// startLocal starts a development server on free ports until the test ends.
 func startLocal(t *testing.T, change func(*config.Server)) *App {
 	t.Helper()
 	cfg := localConfig(t)
@@ -128,7 +128,7 @@ func TestLiveMoney_needsProduction(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Sim = "http://127.0.0.1:1"
-		if cfg.Secret, err = DevelopmentSecret(cfg.Storage, false); err != nil { // the database's own
+		if cfg.Secret, err = DevelopmentSecret(cfg.Storage, false); err != nil { // the key of this database
 			t.Fatal(err)
 		}
 		if cfg.Secret.Weak() {
@@ -146,7 +146,7 @@ func TestLiveMoney_needsProduction(t *testing.T) {
 	}
 }
 
-// asProduction is a configuration as production wants it, behind a proxy on this machine.
+// asProduction returns a valid configuration of a production server behind a proxy on this machine.
 func asProduction(c config.Server) (config.Server, error) {
 	key := sha256.Sum256([]byte(rand.Text()))
 	var err error
@@ -187,7 +187,7 @@ func TestStart_failureReleasesResources(t *testing.T) {
 	}
 }
 
-// Where a proxy ends TLS, a connection that does not come from it is not encrypted, and is refused; probes are answered.
+// If a proxy ends TLS, a connection from another address is not encrypted and is refused. Probes are answered.
 func TestPlainHTTP_trustedProxiesOnly(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) {
@@ -211,7 +211,7 @@ func TestPlainHTTP_trustedProxiesOnly(t *testing.T) {
 	}
 }
 
-// A certificate that is renewed on disk is taken up without a restart, and half a renewal changes nothing.
+// A certificate that is renewed on disk is used without a restart. An incomplete renewal changes nothing.
 func TestCertificate_renewedIsLoaded(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -254,7 +254,7 @@ func TestCertificate_renewedIsLoaded(t *testing.T) {
 	}
 }
 
-// What listens on loopback without a key obeys programs on this machine, and no page that a browser on it has open.
+// Listeners on loopback without a key accept programs on this machine, and refuse pages that a browser on it has open.
 func TestLoopback_otherOriginsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) { c.MetricsListen = "127.0.0.1:0" })
@@ -295,8 +295,8 @@ func TestLoopback_otherOriginsAreRefused(t *testing.T) {
 	}
 }
 
-// A development server answers to this machine's names and to those of its settings. A web page that points its own name to
-// loopback reads no demo key, and pays nothing with one.
+// A development server answers only to this machine's names and to the names in its settings. A web page that points its own name
+// to loopback cannot read the demo key or pay with it.
 func TestForeignHosts_areRefused(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) { c.PublicURL = "https://pay.example:8443" })
@@ -349,7 +349,7 @@ func statusUnder(t *testing.T, url, host string) int {
 	return answer.StatusCode
 }
 
-// Metrics that others can reach want a token.
+// Metrics that other machines can reach require a token.
 func TestMetrics_needAToken(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) { c.MetricsListen, c.MetricsToken = "127.0.0.1:0", "a-token-of-the-operator" })
@@ -396,7 +396,7 @@ func TestDraining_losesNoRequest(t *testing.T) {
 					left <- errors.New(answer.Status)
 					return
 				}
-				if answer.Close || a.leaving() && answer.ProtoMajor == 2 { // HTTP/2 says it in a frame that the client keeps to itself
+				if answer.Close || a.leaving() && answer.ProtoMajor == 2 { // HTTP/2 announces the end in a frame that Go's client does not show
 					left <- nil
 					return
 				}
@@ -404,7 +404,7 @@ func TestDraining_losesNoRequest(t *testing.T) {
 		}()
 	}
 	clocktest.Await(t, "the clients to be busy", func() bool { return answered.Load() > 10*clients })
-	go a.notice(t.Context()) // what an interrupt does first
+	go a.notice(t.Context()) // the first step after an interrupt
 	for range clients {
 		if err := <-left; err != nil {
 			t.Errorf("a client was lost: %v", err)
@@ -424,7 +424,7 @@ func TestDraining_losesNoRequest(t *testing.T) {
 	}
 }
 
-// A key with a daily limit spends it on payouts and airtime together and no more; collections go on.
+// The daily limit of a key applies to the sum of payouts and airtime. Collections continue.
 func TestDailyLimit_ofAKey(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, nil)
@@ -447,7 +447,7 @@ func TestDailyLimit_ofAKey(t *testing.T) {
 		path, body string
 		status     int
 	}{
-		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 1), 200}, // and its charges
+		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 1), 200}, // with its charges
 		{"airtime-api/sendAirtime", fmt.Sprintf(`{"phone_number":"0240000001","amount":1,"network_id":%q,"transaction_id":"daily-limit-2"}`, networks[0].ID), 200},
 		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 3), 403},
 		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 1), 422},
@@ -470,8 +470,8 @@ func TestDailyLimit_ofAKey(t *testing.T) {
 	}
 }
 
-// Two hundred bodies that never end, from somebody without a key, are refused before they are read: by connections of
-// their own, and as streams of one.
+// A client without a key sends two hundred bodies that never end, over separate connections and as streams of one connection. All
+// are refused before they are read.
 func TestBody_withoutAKeyIsNotRead(t *testing.T) {
 	t.Parallel()
 	cert, key := WriteCertificate(t, t.TempDir(), 1)
@@ -487,12 +487,12 @@ func TestBody_withoutAKeyIsNotRead(t *testing.T) {
 			answered := make(chan string, bodies)
 			for range bodies {
 				go func() {
-					body, more := io.Pipe() // 1 MB, and no end
+					body, more := io.Pipe() // 1 MB without an end
 					defer more.Close()
 					go func() { _, _ = more.Write(make([]byte, 1<<20)) }()
 					answer, err := client.Post(a.ready.APIURL+"/sms-api/contact/addBulkContact", "application/json", body)
 					if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-						answered <- refused // the client was slower to read the answer than the server to hang up
+						answered <- refused // the server closed the connection before the client read the answer
 						return
 					}
 					if err != nil {

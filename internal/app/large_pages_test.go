@@ -27,7 +27,7 @@ import (
 const (
 	slowestHome  = 50 * time.Millisecond
 	slowestMonth = 10 * time.Second
-	largestMonth = 256 << 20 // bytes of the heap, twice what lives in it
+	largestMonth = 256 << 20 // bytes of the heap, twice the size of its live objects
 )
 
 // loaded is a server whose demo account has money for many payments, with a function that sends them.
@@ -49,7 +49,7 @@ func loaded(t *testing.T, engine db.Engine) (*browsed, tenant.Tenant, *booktest.
 	return b, demo, l
 }
 
-// fetched reads an answer to its end, and returns its number of lines, the time that it took and the largest heap meanwhile.
+// fetched reads an answer to its end. It returns the number of lines, the time, and the largest heap during the request.
 func (b *browsed) fetched(path string, headers ...string) (text []byte, took time.Duration, heap uint64) {
 	b.t.Helper()
 	runtime.GC()
@@ -86,7 +86,7 @@ func (b *browsed) fetched(path string, headers ...string) (text []byte, took tim
 
 // The statement of a month with 100,000 movements is a page, a CSV file, a workbook and pages of the interface, each in bounded memory
 // and 10 s. In the gate it has 4,000 movements.
-func TestStatement_wholeMonth(t *testing.T) { // alone: it measures memory and time
+func TestStatement_wholeMonth(t *testing.T) { // not in parallel: it measures memory and time
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			b, demo, l := loaded(t, engine)
@@ -120,7 +120,7 @@ func TestStatement_wholeMonth(t *testing.T) { // alone: it measures memory and t
 			}
 			text, took, heap = b.fetched(base + ".csv")
 			measured("CSV", took, heap)
-			if lines := int64(strings.Count(string(text), "\n")); lines != rows+3 { // the heads and two balances
+			if lines := int64(strings.Count(string(text), "\n")); lines != rows+3 { // the headings and two balances
 				t.Errorf("the file has %d lines of %d movements", lines, rows)
 			}
 			text, took, heap = b.fetched(base + ".xlsx")
@@ -133,7 +133,8 @@ func TestStatement_wholeMonth(t *testing.T) { // alone: it measures memory and t
 	}
 }
 
-// monthByInterface reads a statement by the interface: its movements lead from the opening to the closing balance.
+// monthByInterface reads a statement from the interface, and checks that its movements lead from the opening to the closing
+// balance.
 func (b *browsed) monthByInterface(rows int64, measured func(what string, took time.Duration, heap uint64)) {
 	b.t.Helper()
 	const size = 1000
@@ -180,10 +181,10 @@ func (b *browsed) pesewas(n json.Number) money.Pesewas {
 	return amount
 }
 
-// Over a million payments, of which 1,200 need attention, home, overview and the list of these take 50 ms, counts of the navigation stop
-// at 99, and a person finds the only payment of theirs behind a thousand others. Figures of 1,000 more payments are complete within 10 s.
-// In the gate there are 3,000 payments.
-func TestPages_manyPayments(t *testing.T) { // alone: it measures time
+// Of a million payments 1,200 need attention. The home page, the overview and the list of payments that need attention take at most
+// 50 ms. Counts in the navigation stop at 99. A person finds their only payment behind a thousand others. Figures of 1,000 more
+// payments are complete within 10 s. In the gate there are 3,000 payments.
+func TestPages_manyPayments(t *testing.T) { // not in parallel: it measures time
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			b, demo, l := loaded(t, engine)
@@ -224,7 +225,7 @@ func TestPages_manyPayments(t *testing.T) { // alone: it measures time
 	}
 }
 
-// figured sums the figures, accepts more payments and sums these.
+// figured sums the figures, accepts more payments, and sums the figures of the new payments.
 func (b *browsed) figured(l *booktest.Loader, of tenant.Tenant) {
 	b.t.Helper()
 	for _, what := range []string{"all payments", "1,000 more"} {
@@ -241,7 +242,7 @@ func (b *browsed) figured(l *booktest.Loader, of tenant.Tenant) {
 	}
 }
 
-// medianOf returns the median of the time that several looks take.
+// medianOf returns the median time of several calls of look.
 func medianOf(look func()) time.Duration {
 	times := make([]time.Duration, 9)
 	for i := range times {

@@ -53,14 +53,14 @@ func newMeters(a *App) *meters {
 	m.registry.MustRegister(a.inbox.Collectors()...)
 	for _, r := range a.sms {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_sms_connected", ConstLabels: prometheus.Labels{"mode": string(r.mode)},
-			Help: "Whether this node is connected with a message centre: 1 on one node at most."}, func() float64 {
+			Help: "Whether this node is connected to a message centre: 1 on one node at most."}, func() float64 {
 			if r.Ready("") != nil {
 				return 0
 			}
 			return 1
 		}))
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_sms_binds_down", ConstLabels: prometheus.Labels{"mode": string(r.mode)},
-			Help: "Connections with message centres that this node keeps and that are not bound."}, func() float64 { return float64(r.down()) }))
+			Help: "Connections of this node to message centres that are not bound."}, func() float64 { return float64(r.down()) }))
 	}
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "makola_clock_steps_total",
 		Help: "Times that this machine's clock was set by 30 s or more since the server started."}, func() float64 { return float64(a.timekeeper.Seen()) }))
@@ -79,7 +79,7 @@ func newMeters(a *App) *meters {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_last_check_timestamp_seconds", ConstLabels: labels,
 			Help: "Time of this node's last check of the book."}, func() float64 { return float64(b.checked.Load()) }))
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_full_check_timestamp_seconds", ConstLabels: labels,
-			Help: "When the last check of every row of the book ended, as this node's last check found it; 0 until then."}, func() float64 { return float64(b.full.Load()) }))
+			Help: "Time at which the last check of every row of the book ended on any node, in seconds since 1970. 0 until this node's first check."}, func() float64 { return float64(b.full.Load()) }))
 	}
 	m.queue(a)
 	m.webhooks(a)
@@ -130,10 +130,10 @@ func (m *meters) webhooks(a *App) {
 
 // database registers the metrics of the connections and of the disk.
 func (m *meters) database(a *App) {
-	m.gauge("makola_db_pool_in_use", "Transactions that have a connection to the database, including those of the scrape.", func() float64 { return float64(a.db.Counts().Running) })
+	m.gauge("makola_db_pool_in_use", "Transactions that have a connection to the database, including those of this metrics request.", func() float64 { return float64(a.db.Counts().Running) })
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "makola_db_pool_wait_seconds_total",
 		Help: "Total time for which transactions waited for a connection."}, func() float64 { return a.db.Counts().Waited.Seconds() }))
-	m.gauge("makola_disk_short", "1 while the disk is nearly full, so that only money is served.", func() float64 {
+	m.gauge("makola_disk_short", "1 while the disk is nearly full: contacts, campaigns and sender IDs are refused, payments continue.", func() float64 {
 		if a.db.Short() {
 			return 1
 		}
@@ -204,7 +204,7 @@ var (
 	auditUnlinked   = prometheus.NewDesc("makola_audit_unlinked_seconds", "Age of the oldest audit entry that is not in the chain; 0 if all are in it.", nil, nil)
 	auditHead       = prometheus.NewDesc("makola_audit_head", "Number of the last link of the audit chain, which only grows.", nil, nil)
 	brokeGlass      = prometheus.NewDesc("makola_break_glass", "Audit entries of the last 24 hours about commands with --break-glass.", nil, nil)
-	requestsWaiting = prometheus.NewDesc("makola_acts_waiting", "Change requests that wait for a second person.", nil, nil)
+	requestsWaiting = prometheus.NewDesc("makola_acts_waiting", "Change requests that await approval by a second person.", nil, nil)
 	noticesWaiting  = prometheus.NewDesc("makola_notices_waiting_seconds", "Age of the oldest notice that its channel has not delivered; 0 if there is none.", []string{"channel"}, nil)
 	noticesFailed   = prometheus.NewDesc("makola_notices_failed", "Notices of the last 24 hours that were given up, or that the other side refused for good.", []string{"channel"}, nil)
 	databaseBytes   = prometheus.NewDesc("makola_db_bytes", "Size of the database, its indexes and free pages included; of SQLite without its write-ahead log.", nil, nil)

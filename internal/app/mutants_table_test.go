@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// A mutant breaks one money rule: in file the text from, which is there once, becomes to. The judge must
-// fail then. Scenarios judge what customers see, tests of a domain what only the domain sees. Where a
-// rule is held in two places the mutant breaks one, and the judge looks at that one.
+// mutant breaks one money rule: the text from, which occurs once in file, becomes to. Then the judge must fail. Scenarios judge
+// what customers see, and tests of a domain what only the domain sees. If a rule is enforced in two places, the mutant breaks one
+// of them, and the judge tests that one.
 type mutant struct {
 	name string
 	rule string
@@ -28,12 +28,12 @@ type judge struct {
 	run string // as for go test -run; each part between slashes is one level of subtests
 }
 
-// byScenario judges by the scenario of a file whose title begins so.
+// byScenario returns the judge that runs the scenario of a file whose title begins with a text.
 func byScenario(file, title string) judge {
 	return judge{"internal/app", "^TestScenarios$/^SQLite$/^" + file + "$/^" + title}
 }
 
-// byTest judges by a test of a package.
+// byTest returns the judge that runs a test of a package.
 func byTest(pkg, run string) judge {
 	name, rest, _ := strings.Cut(run, "/")
 	if rest != "" {
@@ -42,7 +42,7 @@ func byTest(pkg, run string) judge {
 	return judge{"internal/" + pkg, "^" + name + "$" + rest}
 }
 
-// root is where the repository is, seen from this package.
+// root is the root of the repository, relative to this package.
 const root = "../.."
 
 // broken returns the text of a mutant's file as it is when the rule is broken.
@@ -83,7 +83,7 @@ func TestMutants_fitTheTree(t *testing.T) {
 	}
 }
 
-// exists looks for the test, and for the scenario, that a judge names.
+// exists fails unless the test and the scenario of a judge exist.
 func (j judge) exists(t *testing.T) {
 	t.Helper()
 	parts := strings.Split(j.run, "/")
@@ -114,7 +114,7 @@ func (j judge) exists(t *testing.T) {
 	}
 }
 
-// mutants is the table.
+// mutants returns the table.
 func mutants() []mutant {
 	var all []mutant
 	for _, part := range [][]mutant{holdRules(), outcomeRules(), recoveryRules(), settleRules(), productRules(), gateRules(), webhookRules(), creditRules(), closingRules(), peopleRules(), reconcileRules(), batchRules(), refundRules()} {

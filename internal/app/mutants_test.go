@@ -13,9 +13,8 @@ import (
 	"testing"
 )
 
-// TestMutants breaks each money rule in an overlay, the tree staying as it is, and demands that the test
-// which is named for it fails: as a test does, not because the broken text does not compile, hangs or
-// panics. The unbroken tree must pass that test first. `make mutate` runs all of them and
+// TestMutants breaks each money rule in an overlay of the tree, and requires that the named test then fails. A compile error, a
+// hang or a panic does not count as a failure. The test must pass on the unbroken tree first. `make mutate` runs all mutants, and
 // `make mutate MUTANT=name` those whose names match.
 func TestMutants(t *testing.T) {
 	b := bench{dir: t.TempDir(), tests: map[string]string{}, passed: map[judge]bool{}}
@@ -37,17 +36,17 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// failed is the line of a test that failed.
+// failed matches the line of a failed test.
 var failed = regexp.MustCompile(`(?m)^--- FAIL: `)
 
-// bench is where mutants are built.
+// bench is the folder in which mutants are built.
 type bench struct {
 	dir    string
 	tests  map[string]string // the unbroken test program of each package
 	passed map[judge]bool
 }
 
-// sound demands that a judge passes on the unbroken tree, and that it judges at all.
+// sound requires that a judge runs at least one test, and passes on the unbroken tree.
 func (b *bench) sound(t *testing.T, j judge) {
 	t.Helper()
 	if b.passed[j] {
@@ -63,7 +62,7 @@ func (b *bench) sound(t *testing.T, j judge) {
 	if code != 0 {
 		t.Fatalf("%s of %s fails on the unbroken tree:\n%s", j.run, j.pkg, tail(out))
 	}
-	// Each part of a pattern is one level of subtests, which are indented by four.
+	// Each part of a pattern is one level of subtests, which the output indents by four spaces.
 	deepest := `(?m)^ {` + strconv.Itoa(4*strings.Count(j.run, "/")) + `}--- PASS: `
 	if !regexp.MustCompile(deepest).MatchString(out) {
 		t.Fatalf("%s of %s runs nothing:\n%s", j.run, j.pkg, tail(out))
@@ -71,7 +70,7 @@ func (b *bench) sound(t *testing.T, j judge) {
 	b.passed[j] = true
 }
 
-// overlay writes a broken file and the description that has it read in the place of the real one.
+// overlay writes a broken file, and the description by which the compiler reads it in place of the real file.
 func (b *bench) overlay(t *testing.T, file, broken string) string {
 	t.Helper()
 	real, err := filepath.Abs(filepath.Join(root, file))

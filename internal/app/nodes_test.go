@@ -1,7 +1,7 @@
 //go:build !race
 
-// The program under test is built as it ships: the race detector would make it ten times slower, and
-// watches the same code in every other test.
+// The program under test is built without the race detector, which would make it ten times slower. Other tests run the same code
+// with it.
 
 package app_test
 
@@ -36,7 +36,7 @@ func TestKilled_nodeIsTakenOver(t *testing.T) {
 	verify(t, verification{site: where, sim: sim, servers: []*process{second}, api: api, inbox: in, opening: opening, payouts: payouts})
 }
 
-// A paused node loses its lease and its work; when it wakes up it must do no harm and go on.
+// A paused node loses its lease and its work. When it continues, it must do no harm and work again.
 func TestPaused_nodeDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
@@ -49,7 +49,7 @@ func TestPaused_nodeDoesNoHarm(t *testing.T) {
 	l := startLoad(t, "pause", in.server.URL, newClient(first.ready.APIURL, key))
 	clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= 5*callers })
 	first.signal(syscall.SIGSTOP)
-	// The callers hang on the paused node; others go to the second one meanwhile.
+	// The callers hang on the paused node. In the meantime other callers use the second node.
 	l2 := startLoad(t, "other", in.server.URL, api)
 	clocktest.Await(t, "the second node to take over what the first accepted", func() bool {
 		return l2.sent.Load() >= 10*callers && adopted(t, second)
@@ -61,8 +61,8 @@ func TestPaused_nodeDoesNoHarm(t *testing.T) {
 	verify(t, verification{site: where, sim: sim, servers: []*process{first, second}, api: api, inbox: in, opening: opening, payouts: payouts})
 }
 
-// Each payout reaches two of three nodes at once, under one Idempotency-Key. Both answers are the same, also while a
-// node is paused and after one is killed, and nothing is paid twice.
+// Each payout is sent to two of three nodes at once, with one Idempotency-Key. Both answers are the same, also while a node is
+// paused and after one is killed, and nothing is paid twice.
 func TestKilled_repeatsAtOtherNodes(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
@@ -92,7 +92,7 @@ func TestKilled_repeatsAtOtherNodes(t *testing.T) {
 	verify(t, verification{site: where, sim: sim, servers: []*process{second, third}, api: api, inbox: in, opening: opening, payouts: payouts})
 }
 
-// doubled is a crowd that sends each payout to two nodes at the same time.
+// doubled is a pool of callers that sends each payout to two nodes at the same time.
 type doubled struct {
 	crowd[payout]
 	callback            string

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/mailtest"
 )
 
-// publicly has links in mails lead to the address of the server, at a free port.
+// publicly makes the links in mails lead to this server, at a free port.
 func publicly(t *testing.T) func(*config.Server) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,8 +27,8 @@ func publicly(t *testing.T) func(*config.Server) {
 
 var forgottenLink = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+(/forgotten/new\?t=\S+)`)
 
-// A forgotten password is a link by mail, which works once and ends sessions. The second factor stays. An unknown address gets the same
-// answer and no mail, and the text of the mail is not kept.
+// A forgotten password is replaced with a link by mail. The link works once and ends all sessions, and the second factor stays. An
+// unknown address gets the same answer and no mail. The text of the mail is not stored.
 func TestForgotten_linkByMail(t *testing.T) {
 	mails := mailtest.Start(t, nil)
 	b := browse(t, mailing(mails), publicly(t))
@@ -43,14 +43,14 @@ func TestForgotten_linkByMail(t *testing.T) {
 	if link == nil {
 		t.Fatal(m.Body)
 	}
-	b.want(http.StatusOK, link[1], "ama@demo.example") // a mail program that opens links uses none
+	b.want(http.StatusOK, link[1], "ama@demo.example") // a mail program that opens the link does not use it up
 	token := strings.TrimPrefix(link[1], "/forgotten/new?t=")
 	b.post(http.StatusUnprocessableEntity, "/forgotten/new", "t", token, "password", "short")
 	b.post(http.StatusOK, "/forgotten/new", "t", token, "password", "another green market stall")
 	if p := b.do(http.MethodPost, "/forgotten/new", url.Values{"t": {token}, "password": {"a third green market stall"}}); p.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a second use: %d %s", p.StatusCode, p.text)
 	}
-	b.post(http.StatusUnprocessableEntity, "/sign-in", "email", "ama@demo.example", "password", "another green market stall") // without a code
+	b.post(http.StatusUnprocessableEntity, "/sign-in", "email", "ama@demo.example", "password", "another green market stall") // sign-in without a code
 	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"60"}})
 	if _, err := b.identity.Visit(t.Context(), one.Token, false); err == nil {
 		t.Error("the session goes on")
@@ -80,7 +80,7 @@ func TestForgotten_isLimited(t *testing.T) {
 	}
 }
 
-// Without a mail server the page leads to an operator.
+// Without a mail server, the page refers the person to an operator.
 func TestForgotten_withoutMail(t *testing.T) {
 	b := browse(t)
 	b.want(http.StatusOK, "/forgotten", "Ask an operator")

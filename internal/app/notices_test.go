@@ -10,14 +10,14 @@ import (
 	"github.com/makola/makola/internal/test/mailtest"
 )
 
-// mailing sets a mail server of the test.
+// mailing configures the mail server of the test.
 func mailing(s *mailtest.Server) func(*config.Server) {
 	return func(c *config.Server) {
 		c.SMTP = config.SMTP{Host: s.Host, Port: s.Port, From: "Makola <notices@pay.example>", TLS: "none"}
 	}
 }
 
-// A payout that awaits approval is a mail to the account's signatory, with a link to the public URL where one is set.
+// The signatory of the account gets a mail about a payout that awaits approval. The mail has a link if a public URL is set.
 func TestNotices_payoutAwaitsApproval(t *testing.T) {
 	mails := mailtest.Start(t, nil)
 	b := browse(t, mailing(mails))
@@ -33,7 +33,7 @@ func TestNotices_payoutAwaitsApproval(t *testing.T) {
 	}
 }
 
-// round makes a round of notices.
+// round runs one round of notices.
 func (b *browsed) round() {
 	b.t.Helper()
 	if err := b.notices.Work(b.t.Context()); err != nil {
@@ -41,7 +41,7 @@ func (b *browsed) round() {
 	}
 }
 
-// await waits for a mail to an address that has all texts.
+// await waits for a mail to an address that contains all texts.
 func (b *browsed) await(s *mailtest.Server, to string, texts ...string) mailtest.Mail {
 	b.t.Helper()
 	for {
@@ -65,8 +65,8 @@ func (b *browsed) await(s *mailtest.Server, to string, texts ...string) mailtest
 	}
 }
 
-// A person chooses when to be notified, an owner keeps money and security, and the test arrives. The page of the installation lists what
-// was sent to whom.
+// A person chooses when to be notified. An owner cannot turn off notices about money and security. The test notice arrives. The
+// page of the installation lists each message with its recipient.
 func TestNotices_pages(t *testing.T) {
 	mails := mailtest.Start(t, nil)
 	b := browse(t, mailing(mails))
@@ -82,7 +82,7 @@ func TestNotices_pages(t *testing.T) {
 	b.want(http.StatusOK, "/ops/notices", developerEmail, "Makola: Test notice", "E-mail")
 }
 
-// Without a mail server the pages say that nobody is notified.
+// Without a mail server the pages state that nobody is notified.
 func TestNotices_pagesWithoutMail(t *testing.T) {
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
@@ -94,7 +94,7 @@ func TestNotices_pagesWithoutMail(t *testing.T) {
 	}
 }
 
-// A mail server that fails is a red line with its answer.
+// If the mail server fails, the page shows its answer in red.
 func TestNotices_failingChannelIsShown(t *testing.T) {
 	mails := mailtest.Start(t, func(step mailtest.Step, _ int) mailtest.Fault {
 		if step == mailtest.Recipient {
@@ -109,7 +109,7 @@ func TestNotices_failingChannelIsShown(t *testing.T) {
 	b.want(http.StatusOK, "/ops/notices", "The last answer")
 }
 
-// A book that does not balance is a mail to the owner.
+// The owner gets a mail about a book that does not balance.
 func TestNotices_bookIsWrong(t *testing.T) {
 	mails := mailtest.Start(t, nil)
 	b := browse(t, mailing(mails))

@@ -27,7 +27,7 @@ import (
 	"github.com/makola/makola/internal/test/mailtest"
 )
 
-// watched is a watcher of conditions, how its condition begins and ends, and what the notice has.
+// watched describes the test of a watcher: how its condition begins and ends, and the text of its notice.
 type watched struct {
 	event      notice.Event
 	watch      func(context.Context) error
@@ -35,7 +35,7 @@ type watched struct {
 	line       string
 }
 
-// Each watcher notifies once of a condition that begins, and again only after it has ended.
+// Each watcher sends one notice when its condition begins, and another only after the condition has ended and begun again.
 func TestNotices_everyWatcher(t *testing.T) {
 	b := browse(t, mailing(mailtest.Start(t, nil)))
 	now := b.clock.Now()
@@ -106,7 +106,7 @@ func TestNotices_ownerOfException(t *testing.T) {
 	}
 }
 
-// holdsWatcher begins and ends the condition of a watcher.
+// holdsWatcher begins and ends the condition of a watcher, and checks its notices.
 func (b *browsed) holdsWatcher(t *testing.T, w watched) {
 	t.Helper()
 	count := func() (n int, lines string) {
@@ -154,10 +154,10 @@ func (b *browsed) holdsWatcher(t *testing.T, w watched) {
 	b.runs(t, w.end)
 }
 
-// micros is a time as the database stores it.
+// micros returns a time as the database stores it.
 func micros(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 10) }
 
-// runs changes rows.
+// runs executes a statement.
 func (b *browsed) runs(t *testing.T, statements []string) {
 	t.Helper()
 	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
@@ -172,7 +172,7 @@ func (b *browsed) runs(t *testing.T, statements []string) {
 	}
 }
 
-// endingIn returns the path of a certificate that ends after a time, with its key beside it.
+// endingIn writes a certificate that expires after a time, and its key, and returns the path of the certificate.
 func endingIn(t *testing.T, after time.Duration) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -197,7 +197,7 @@ func endingIn(t *testing.T, after time.Duration) string {
 	return base + ".pem"
 }
 
-// A recovery that begins is a mail to the owner.
+// The owner gets a mail when a recovery begins.
 func TestNotices_recoveryBegan(t *testing.T) {
 	mails := mailtest.Start(t, nil)
 	b := browse(t, mailing(mails))
@@ -216,8 +216,8 @@ func TestNotices_recoveryBegan(t *testing.T) {
 	}
 }
 
-// A person's notices about money go by SMS when mail refuses them, charged to the account of the operator. The number is saved and
-// removed on the page, and the change is itself a notice.
+// If the mail server refuses a person's notices about money, they are sent by SMS and charged to the operator's account. The person
+// saves and removes the number on a page, and gets a notice of the change.
 func TestNotices_bySMS(t *testing.T) {
 	mails := mailtest.Start(t, func(step mailtest.Step, _ int) mailtest.Fault {
 		if step == mailtest.Recipient {

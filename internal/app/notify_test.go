@@ -20,7 +20,7 @@ import (
 // A server notifies systemd when it is ready, that it is alive, and before it drains.
 func TestSystemd_notified(t *testing.T) {
 	t.Parallel()
-	folder, err := os.MkdirTemp("", "notify") // a socket's path is short
+	folder, err := os.MkdirTemp("", "notify") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func settings(t *testing.T, flags ...string) (s config.Server) {
 	return s
 }
 
-// The unit is read here, and by systemd-analyze where there is one.
+// The test reads the unit, and runs systemd-analyze on it if the program exists.
 func TestSystemd_unitMatchesTheServer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/makola.service")
@@ -122,7 +122,7 @@ func TestSystemd_unitMatchesTheServer(t *testing.T) {
 		return
 	}
 	file := filepath.Join(t.TempDir(), "makola.service")
-	program, err := os.Executable() // for /usr/bin/makola, which must be there
+	program, err := os.Executable() // stands for /usr/bin/makola, which must exist
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,17 +22,17 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// backupKills is how often a backup is killed, on each engine.
+// backupKills is the number of kills during backups, on each engine.
 const backupKills = 6
 
-// listed is a row of backup list.
+// listed is a row of the output of makola backup list.
 type listed struct {
 	File    string `json:"file"`
 	Problem string `json:"problem"`
 }
 
-// A backup that was killed under load leaves nothing that looks whole; what looks whole can be restored, with books that
-// add up; and a restore never touches the database of the server that runs.
+// A backup that is killed under load leaves nothing that looks complete. A backup that looks complete can be restored, and its
+// books balance. A restore never touches the database of the running server.
 func TestKilled_backupUnderLoad(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
@@ -65,7 +65,7 @@ func TestKilled_backupUnderLoad(t *testing.T) {
 				if b.Problem == "" {
 					good++
 					command(t, nil, nil, append([]string{"backup", "verify", b.File}, where.server()...)...)
-				} else if !strings.Contains(b.Problem, "There is no backup") { // the dump has its name, the manifest has not
+				} else if !strings.Contains(b.Problem, "There is no backup") { // the dump has its final name, and the manifest does not
 					t.Errorf("%+v", b)
 				}
 			}
@@ -126,7 +126,7 @@ func TestKilled_restore(t *testing.T) {
 	}
 }
 
-// left opens the database that a command has left, if there is one.
+// left opens the database that a killed command left, if there is one.
 func (s site) left(t *testing.T) *db.DB {
 	t.Helper()
 	o := db.Options{URL: s.url, MaxConns: 2}
@@ -142,7 +142,7 @@ func (s site) left(t *testing.T) *db.DB {
 	}
 	tables := 0
 	err := d.Read(t.Context(), func(tx *db.Tx) error {
-		// A psql that has lost its makola ends by itself.
+		// psql ends by itself after its makola was killed.
 		clocktest.Await(t, "the command's sessions to end", func() bool {
 			var others int
 			_, err := tx.One(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> $1`, []any{dbtest.ApplicationName}, &others)
@@ -161,7 +161,7 @@ func (s site) left(t *testing.T) *db.DB {
 	return d
 }
 
-// server is the flag by which verify and drill find a PostgreSQL server.
+// server returns the flag that names a PostgreSQL server for verify and drill.
 func (s site) server() []string {
 	if s.url == "" {
 		return nil
@@ -179,7 +179,8 @@ func (s site) beside(t testing.TB) site {
 	return s
 }
 
-// letIn opens a recovery whose data folder has no journal of before it: the list of keys and people is confirmed by its code.
+// letIn opens a recovery whose data folder has no journal from before it. It confirms the list of keys and people by the list's
+// code.
 func (s site) letIn(t testing.TB) {
 	t.Helper()
 	args := append([]string{"recovery", "access"}, s.args()...)

@@ -50,8 +50,8 @@ func (p *process) limitFiles(most uint64) {
 	}
 }
 
-// The clock of a server steps forward by hours in the middle of a batch, and back when the server is killed. On PostgreSQL the clocks of
-// the two nodes differ meanwhile. Each row is paid once or not at all, and the books agree.
+// The clock of a server steps forward by hours during a batch, and back when the server is killed. On PostgreSQL the clocks of the
+// two nodes then differ. Each row is paid once or not at all, and the books agree.
 func TestKilled_batchesClockSteps(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {

@@ -40,7 +40,7 @@ type sentBatch struct {
 	id    string
 }
 
-// batchOf makes a batch of rows that no other round has: their amounts are above GHS 0.50 and differ.
+// batchOf returns the rows of a batch with distinct amounts above GHS 0.50, which no other round has.
 func batchOf(round, rows int, outcomes []string) *sentBatch {
 	b := &sentBatch{round: round, name: fmt.Sprintf("Salaries %d", round)}
 	for i := range rows {
@@ -66,7 +66,7 @@ type payroll struct {
 	signatory *desk
 	crowd     crowd[struct{}]
 	opening   float64
-	cost      float64 // of the rows that succeeded
+	cost      float64 // sum of the rows that succeeded
 }
 
 func newPayroll(t *testing.T, where site) *payroll {
@@ -87,7 +87,7 @@ func newPayroll(t *testing.T, where site) *payroll {
 		_, _, text := owner.ask("/app/"+p.tenant+"/policy", nil)
 		return strings.Contains(text, "This account")
 	})
-	p.restart() // a server that has just started has no older policy
+	p.restart() // a server that has just started has no older policy in its cache
 	if where.engine == db.Postgres {
 		p.other = p.node()
 	}
@@ -109,14 +109,14 @@ func (p *payroll) servers() []*process {
 	return []*process{p.server, p.other}
 }
 
-// use lets clients and people call the server.
+// use directs clients and people to a server.
 func (p *payroll) use() {
 	p.crowd.target.Store(p.api())
 	base := strings.TrimSuffix(p.server.ready.APIURL, "/api/v1")
 	p.signatory.base.Store(&base)
 }
 
-// restart kills the server. The other node takes its place, or a new one.
+// restart kills the server. The other node or a new one replaces it.
 func (p *payroll) restart() {
 	p.server.kill()
 	if p.other != nil {
@@ -129,7 +129,7 @@ func (p *payroll) restart() {
 	p.use()
 }
 
-// killed runs a step, and kills the server some time after its beginning.
+// killed runs a step, and kills the server some time after the step began.
 func (p *payroll) killed(after time.Duration, step func()) {
 	done := make(chan struct{})
 	go func() {
@@ -141,7 +141,7 @@ func (p *payroll) killed(after time.Duration, step func()) {
 	<-done
 }
 
-// draft makes the draft of a batch, as often as it takes.
+// draft makes the draft of a batch, and repeats the request until it succeeds.
 func (p *payroll) draft(b *sentBatch) {
 	a := p.crowd.insist("/payment-api/batches", map[string]any{"name": b.name, "rows": b.rows}, "Idempotency-Key", fmt.Sprintf("draft-%d", b.round))
 	if a.status != http.StatusOK {
@@ -158,7 +158,7 @@ func (p *payroll) submit(b *sentBatch) {
 
 var linkOfAct = regexp.MustCompile(`/acts/([0-9a-f-]{36})"`)
 
-// approve approves all requests that wait.
+// approve approves all waiting requests.
 func (p *payroll) approve() {
 	acts := "/app/" + p.tenant + "/acts"
 	for waiting := true; waiting; {
@@ -172,7 +172,7 @@ func (p *payroll) approve() {
 	}
 }
 
-// signed returns a page of the signatory. A restart sets the clock back, which ends the sessions of people.
+// signed returns a page of the signatory, and signs in again if necessary: a restart sets the clock back, which ends sessions.
 func (p *payroll) signed(path string) string {
 	status, _, text := p.signatory.ask(path, nil)
 	if status == http.StatusUnauthorized {
@@ -182,13 +182,13 @@ func (p *payroll) signed(path string) string {
 	return text
 }
 
-// batchState is the answer about a batch.
+// batchState is the interface's answer about a batch.
 type batchState struct {
 	Status, Cause string
 	Counts        map[string]int
 }
 
-// accepted returns the number of rows that are payouts.
+// accepted returns the number of rows that have become payouts.
 func (s batchState) accepted() int {
 	return s.Counts["pending"] + s.Counts["success"] + s.Counts["failed"]
 }
@@ -208,7 +208,7 @@ func (p *payroll) reaches(b *sentBatch, percent int) {
 	})
 }
 
-// ends waits until each row is decided and each payout has ended. A batch that paused, because a provider failed, is resumed.
+// ends waits until each row is decided and each payout is final. If the batch pauses because a provider fails, it is resumed.
 func (p *payroll) ends(b *sentBatch) {
 	p.Helper()
 	hasten(p.T, p.servers(), "the end of "+b.name, func() bool {
@@ -267,9 +267,9 @@ func (p *payroll) sound() {
 	p.where.command(p.T, "audit", "verify")
 }
 
-// Servers are killed while a batch is drafted, requested, approved with its reserve, in the middle of its rows and at their end. Each
-// row is paid once or not at all, and wallet, reserve and the provider's book agree. On SQLite the installation then moves to
-// PostgreSQL with a batch under way.
+// Servers are killed while a batch is drafted, requested, approved, in the middle of its rows and at its end. Each row is paid once
+// or not at all. The wallet, the reserve and the provider's book agree. On SQLite the installation then moves to PostgreSQL during
+// a batch.
 func TestKilled_batches(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
@@ -282,7 +282,7 @@ func TestKilled_batches(t *testing.T) {
 			if matrix.Whole() {
 				rounds = 5
 			}
-			for round := range 3 * rounds { // each dies at some boundaries
+			for round := range 3 * rounds { // kills at several boundaries in each step
 				b := batchOf(round, batchRows, fileOutcomes)
 				at := func(turn int, step func()) {
 					if round%3 == turn {
@@ -309,7 +309,7 @@ func TestKilled_batches(t *testing.T) {
 	}
 }
 
-// moves kills the server in the middle of a batch, and moves the installation to PostgreSQL, where the batch ends.
+// moves kills the server in the middle of a batch, and moves the installation to PostgreSQL, where the batch completes.
 func (p *payroll) moves(b *sentBatch) {
 	p.Helper()
 	p.draft(b)
@@ -326,8 +326,9 @@ func (p *payroll) moves(b *sentBatch) {
 	p.verify(b)
 }
 
-// Backups from before the draft, between request and approval, from the middle and from after the end are restored in turn, and the
-// batch is sent again or resumed. No life pays a row twice, and its floats agree with the provider as before.
+// Backups from four moments are restored one after the other: before the draft, between request and approval, in the middle, and
+// after the end. The batch is then sent again or resumed. No restored database pays a row twice, and its floats agree with the
+// provider as before.
 func TestKilled_restoredBatches(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
@@ -371,7 +372,7 @@ func TestKilled_restoredBatches(t *testing.T) {
 	}
 }
 
-// restored is the account in a database that is restored from a backup, in an open recovery.
+// restored returns the account in a database that was restored from a backup, in an open recovery.
 func (p *payroll) restored(t *testing.T, file string) *payroll {
 	t.Helper()
 	life := &payroll{T: t, where: p.where.beside(t), sim: p.sim, key: p.key, tenant: p.tenant, signatory: p.signatory, opening: p.opening, cost: p.cost, crowd: crowd[struct{}]{t: t}}

@@ -23,10 +23,10 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// killsOfCopy is how often a move to PostgreSQL is killed.
+// killsOfCopy is the number of kills during a move to PostgreSQL.
 const killsOfCopy = 12
 
-// refused runs a command that must fail, and returns what it said.
+// refused runs a command that must fail, and returns its output.
 func (s site) refused(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -42,7 +42,7 @@ func (s site) refused(t *testing.T, args ...string) string {
 	return said.String()
 }
 
-// mark is that of the site's database; none where it has no tables.
+// mark returns the mark of the site's database, or none for a database without tables.
 func (s site) mark(t *testing.T) (mark installation.Mark) {
 	t.Helper()
 	o := db.Options{URL: s.url, MaxConns: 1}

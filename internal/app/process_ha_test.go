@@ -31,11 +31,11 @@ import (
 type ensemble struct {
 	t      *testing.T
 	folder string
-	first  int // of its ports
+	first  int // first of its ports
 	url    string
 }
 
-// members are the names by their numbers, from 1 on.
+// members are the names by their numbers, which begin with 1.
 var members = []string{"", "one", "two", "three"}
 
 func startEnsemble(t *testing.T) *ensemble {
@@ -45,7 +45,7 @@ func startEnsemble(t *testing.T) *ensemble {
 			t.Fatalf("%s is not here; scripts/tools.sh gets it", program)
 		}
 	}
-	folder, err := os.MkdirTemp("", "makola-ha-") // PostgreSQL's user cannot enter the folder of a test of root's
+	folder, err := os.MkdirTemp("", "makola-ha-") // PostgreSQL's user cannot enter a test's folder that belongs to root
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func startEnsemble(t *testing.T) *ensemble {
 	return e
 }
 
-// freePortsOf finds so many ports in a row below those that systems hand out.
+// freePortsOf finds consecutive free ports below the range that systems assign.
 func freePortsOf(t *testing.T, n int) (first int) {
 	t.Helper()
 	for range 100 {
@@ -92,7 +92,7 @@ func (e *ensemble) script(action string, more ...string) string {
 	e.t.Helper()
 	run := exec.Command("../../deploy/ha/loopback.sh", append([]string{action, e.folder}, more...)...)
 	run.Env = append(os.Environ(), fmt.Sprintf("HA_PORT=%d", e.first))
-	out, err := os.CreateTemp(e.t.TempDir(), "") // a pipe would stay open for what the script leaves running
+	out, err := os.CreateTemp(e.t.TempDir(), "") // a pipe would stay open for the processes that the script leaves running
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func (e *ensemble) script(action string, more ...string) string {
 	return string(said)
 }
 
-// is asks the Patroni of a member whether it has a role: primary, replica, synchronous.
+// is queries the Patroni of a member for a role: primary, replica or synchronous.
 func (e *ensemble) is(member int, role string) bool {
 	answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/%s", e.first+20+member, role))
 	if err != nil {
@@ -115,7 +115,7 @@ func (e *ensemble) is(member int, role string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// await waits until a member has a role, and names it.
+// await waits until a member has a role, and returns its name.
 func (e *ensemble) await(role string) (member int) {
 	e.t.Helper()
 	clocktest.Await(e.t, "a member to be "+role, func() bool {
@@ -129,7 +129,7 @@ func (e *ensemble) await(role string) (member int) {
 	return member
 }
 
-// receiver is the process by which a standby receives.
+// receiver returns the process that receives a standby's log.
 func (e *ensemble) receiver(member int) (pid int) {
 	e.t.Helper()
 	connection, err := pgx.Connect(e.t.Context(), fmt.Sprintf("postgres://postgres@127.0.0.1:%d/makola?sslmode=disable", e.first+10+member))
@@ -143,12 +143,12 @@ func (e *ensemble) receiver(member int) (pid int) {
 	return pid
 }
 
-// service is what callers saw of the service: how long it was away at most, and what failed while nothing may.
+// service has the observations of the callers: the longest time without an answer, and failures at times when none is allowed.
 type service struct {
 	mu     sync.Mutex
 	last   time.Time
 	gap    time.Duration
-	calm   atomic.Bool // nothing may fail
+	calm   atomic.Bool // no failure is allowed
 	failed atomic.Int64
 }
 
@@ -207,7 +207,7 @@ func TestCluster_patroniLosesNoPayout(t *testing.T) {
 			switch {
 			case err == nil && a.status == http.StatusOK:
 				p.external = field(a.data, "transaction_id")
-			case err == nil && a.status == http.StatusUnprocessableEntity: // our own earlier try was accepted
+			case err == nil && a.status == http.StatusUnprocessableEntity: // an earlier try of ours was accepted
 				p.external = field(a.data, "ext_transaction_id")
 			default:
 				if seen.calm.Load() {
@@ -249,7 +249,7 @@ func TestCluster_patroniLosesNoPayout(t *testing.T) {
 	if err := syscall.Kill(receiver, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	pause(500 * time.Millisecond) // in which no COMMIT is answered
+	pause(500 * time.Millisecond) // no COMMIT is answered during this time
 	e.script("lose", members[primary])
 	if err := syscall.Kill(receiver, syscall.SIGCONT); err != nil {
 		t.Log(err) // it ends with the primary

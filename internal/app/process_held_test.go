@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// killsOfHeld is how often the server is killed while people decide about payouts, on each engine.
+// killsOfHeld is the number of kills while people decide about payouts, on each engine.
 const killsOfHeld = 5
 
 // A desk is a person's browser at the console of a server, which may be another one after each kill.
@@ -41,7 +41,7 @@ func newDesk(t testing.TB, base string) *desk {
 	return d
 }
 
-// ask sends a form, or asks for a page where there is none, until a server answers.
+// ask submits a form, or requests a page if there is no form, until a server answers.
 func (d *desk) ask(path string, form url.Values) (status int, to, text string) {
 	for begun := time.Now(); ; {
 		var response *http.Response
@@ -86,7 +86,7 @@ func (d *desk) signs(link string, form url.Values) {
 	}
 }
 
-// decides approves or rejects the payout of a reference until its act does not wait any more.
+// decides approves or rejects the payout of a reference, until its request no longer waits.
 func (d *desk) decides(tenant, reference string, approve bool) {
 	app := "/app/" + tenant
 	_, to, text := d.ask(app+"/search?q="+url.QueryEscape(reference), nil)
@@ -141,7 +141,7 @@ func TestKilled_duringApprovals(t *testing.T) {
 				base := strings.TrimSuffix(server.ready.APIURL, "/api/v1")
 				signatory.base.Store(&base)
 			}
-			restart(2) // a server that has just started has no older policy
+			restart(2) // a server that has just started has no older policy in its cache
 
 			opening := balance(t, newClient(server.ready.APIURL, key))
 			l := &load{crowd: crowd[payout]{t: t}, callback: in.server.URL}

@@ -24,7 +24,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// Parts of a first life: each is so many answers long, and ends with other routes and a backup.
+// The parts of the first load. Each part ends after a number of answers, with other routes and a backup.
 const (
 	partsOfALife     = 3
 	answersOfPart    = 80
@@ -39,7 +39,7 @@ var troubles = []map[string]any{
 	{"fault": "outage", "seconds": 1}, {"fault": "status_hang"}, {"fault": "status_not_found"},
 }
 
-// life is one life of a database: a server under load whose providers have troubles.
+// life is one life of a database, before or after a restore: a server under load whose providers have faults.
 type life struct {
 	t       *testing.T
 	where   site
@@ -56,7 +56,7 @@ func (l *life) pick(n int) int {
 	return l.random.IntN(n)
 }
 
-// trouble lets a fault strike some of the requests to one provider.
+// trouble injects a fault for some of the requests to one provider.
 func (l *life) trouble() {
 	fault := maps.Clone(troubles[l.pick(len(troubles))])
 	fault["provider"] = []string{"mtn", "hubtel"}[l.pick(2)]
@@ -68,9 +68,9 @@ func (l *life) trouble() {
 	}
 }
 
-// turmoil strikes once for every few answers until it is stopped, at the latest by the end of the test: where nothing is
-// answered, because a breaker is open, the provider is left in peace, and faults that have struck nobody yet are taken back:
-// one probe at a time would meet them.
+// turmoil injects a fault once for every few answers until it is stopped, at the latest by the end of the test. If an open breaker
+// refuses everything, turmoil removes the faults that have not affected a request yet. Otherwise single probes would meet them, and
+// the breaker would stay open.
 func (l *life) turmoil(answers *atomic.Int64) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -98,14 +98,14 @@ func (l *life) turmoil(answers *atomic.Int64) (stop func()) {
 		close(over)
 		<-done
 	})
-	l.t.Cleanup(end) // a test that fails before it calls stop must not be outlived
+	l.t.Cleanup(end) // stops also if the test fails before it calls stop
 	return func() {
 		end()
 		l.peace()
 	}
 }
 
-// peaceAfter is how long nothing but a breaker's refusals may be answered before faults are taken back.
+// peaceAfter is how long a breaker may refuse all requests before the faults are removed.
 const peaceAfter = 5 * time.Second
 
 // peace removes the faults that have not affected a request yet.
@@ -115,8 +115,8 @@ func (l *life) peace() {
 	}
 }
 
-// resume closes the breakers, as an operator does who has looked: one that has met several faults holds a channel closed for
-// five minutes. What turn has paused stays so.
+// resume closes the breakers, as an operator does after a check. A breaker that has met several faults stays open for five minutes.
+// Pauses by turn stay.
 func (l *life) resume() {
 	l.t.Helper()
 	for provider, operations := range map[string][]string{"mtn": {"collect"}, "hubtel": {"collect", "disburse_wallet", "disburse_bank", "topup", "bundle"}} {
@@ -126,7 +126,7 @@ func (l *life) resume() {
 	}
 }
 
-// turn chooses another route or pauses, so that what one rail had the other one would get.
+// turn changes a route or pauses a rail, so that requests go to another rail than before.
 func (l *life) turn() {
 	l.t.Helper()
 	route := func(providers ...string) {
@@ -165,8 +165,8 @@ func sendText(api *client, sender string, n int) (answer, error) {
 	return api.call(http.MethodPost, "/sms-api/send", map[string]any{"sender_id": sender, "message": "A text", "recipients": []string{fmt.Sprintf("02450%05d", n)}})
 }
 
-// A database that goes back in time under every kind of load, with providers in trouble, other routes and pauses in both
-// lives: one of its backups is restored, and clients send all again in another order, while new requests come, too.
+// A database goes back in time under every kind of load, with provider faults, other routes and pauses before and after. One of its
+// backups is restored. Clients send all requests again in another order, and new requests arrive.
 func TestTwoLives_restore(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
@@ -193,8 +193,7 @@ func TestTwoLives_restore(t *testing.T) {
 	}
 }
 
-// The same with an asynchronous standby that is promoted: it lacks what the primary committed since the standby got nothing
-// more. The server runs on.
+// The same with an asynchronous standby that is promoted. It lacks the commits that it did not receive. The server continues.
 func TestTwoLives_standby(t *testing.T) {
 	t.Parallel()
 	c := startCouple(t)
@@ -210,8 +209,9 @@ func TestTwoLives_standby(t *testing.T) {
 	})
 }
 
-// twoLives lives both: partOver is called at the end of each part of the first, forget between the two. Everything that a client
-// sent is done once where it succeeded and never where it failed, and the floats agree with the providers' books.
+// twoLives runs the load before and after the database goes back in time. It calls partOver at the end of each part of the first
+// load, and forget between the two. Every successful request is carried out once, a failed one never, and the floats agree with the
+// providers' books.
 func twoLives(t *testing.T, where site, seed uint64, partOver func(l *life, part int), forget func(*life)) {
 	l := &life{t: t, where: where, sim: startSim(t), random: rand.New(rand.NewPCG(13, seed))}
 	l.server = where.serve(t, "the first life", l.sim)
@@ -248,13 +248,13 @@ func twoLives(t *testing.T, where site, seed uint64, partOver func(l *life, part
 	forget(l)
 
 	api = newClient(l.server.ready.APIURL, key)
-	crowd.target.Store(api) // those who had no answer send again, and others come
+	crowd.target.Store(api) // clients without an answer send again, and new clients arrive
 	l.turn()
 	if a, err := sendText(api, sender, 1); err != nil || a.status != http.StatusServiceUnavailable {
 		t.Errorf("a campaign of a customer that is not let through: %v %+v", err, a)
 	}
 	l.where.command(t, "recovery", "allow", tenant, "--reason", "campaigns may come twice")
-	l.later(301 * time.Second) // from now on "not known" counts
+	l.later(301 * time.Second) // from now on a not-found answer counts
 	grows()
 	l.where.command(t, "providers", "route", "disburse_wallet", "MTN", "hubtel", "mtn", "--reason", "a test")
 	all := crowd.end()
@@ -265,7 +265,7 @@ func twoLives(t *testing.T, where site, seed uint64, partOver func(l *life, part
 	l.random.Shuffle(len(errands), func(i, j int) { errands[i], errands[j] = errands[j], errands[i] })
 	calm()
 	l.resume()
-	for range 3 { // there is no load any more that they could follow
+	for range 3 { // there is no load any more whose answers would trigger these changes
 		l.trouble()
 	}
 	unmet := time.AfterFunc(peaceAfter, l.peace)
@@ -281,8 +281,8 @@ func twoLives(t *testing.T, where site, seed uint64, partOver func(l *life, part
 	l.where.command(t, "ledger", "check")
 }
 
-// everyProduct is products, and payouts by the rail that tells a repeated request. Airtime that is paid by mobile money is none of
-// them: an account may ask for it 60 times an hour, and requests that are turned away in a recovery count.
+// everyProduct returns products, and payouts over the rail that recognises a repeated request. It excludes airtime that is paid by
+// mobile money: an account may request it 60 times an hour, and requests that a recovery refuses count, too.
 func everyProduct(t *testing.T, server *process) []product {
 	t.Helper()
 	limited := func(p product) bool { return p.path == "/airtime-api/buy" }
@@ -344,7 +344,7 @@ func TestTwoLives_unchangedDatabase(t *testing.T) {
 	})
 }
 
-// ordinary pays once, as ever: the provider hears of the payout by its submission, and not by a question before it.
+// ordinary makes one payment in normal operation. The provider's first request about it is its submission, not a query.
 func ordinary(t *testing.T, where site, server *process, key, reference string) {
 	t.Helper()
 	api := newClient(server.ready.APIURL, key)

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// candidateVersion is that of a package of a commit.
+// candidateVersion is the version of a package that is built from a commit.
 const candidateVersion = "0.1.0~git20261126.923d570"
 
 // packed packs the program into a folder, and returns the paths of the package of Debian and of the RPM.
@@ -32,7 +32,7 @@ func packed(version, folder string) ([]string, error) {
 	return strings.Fields(string(out)), err
 }
 
-// candidate packs a commit once a test run.
+// candidate builds the package of a commit once for each run of the tests.
 var candidate = sync.OnceValues(func() ([]string, error) {
 	if _, err := builtProgram(); err != nil { // into builtIn
 		return nil, err
@@ -121,7 +121,7 @@ func TestDeb_installUpgradeRemove(t *testing.T) {
 	}
 }
 
-// The RPM has the files of the Debian package, keeps changed settings, and its scripts know the arguments of rpm.
+// The RPM has the same files as the Debian package. It keeps changed settings, and its scripts understand rpm's arguments.
 func TestAnRPM_installsAsTheDebDoes(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -31,14 +31,14 @@ type bouncer struct {
 	t       *testing.T
 	folder  string
 	address string
-	server  *url.URL // the database behind it
+	server  *url.URL // URL of the database behind the pooler
 	run     *exec.Cmd
 }
 
-// startBouncer starts PgBouncer in front of a database, with the settings that it has without an administrator.
+// startBouncer starts PgBouncer in front of a database, with its default settings.
 func startBouncer(t *testing.T, server *url.URL) *bouncer {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "makola-pgbouncer-") // t.TempDir is closed to the user that PgBouncer runs as
+	folder, err := os.MkdirTemp("", "makola-pgbouncer-") // PgBouncer's user cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func startBouncer(t *testing.T, server *url.URL) *bouncer {
 	return b
 }
 
-// start writes the configuration and starts PgBouncer. ignored is its ignore_startup_parameters. Its connections are few,
-// so that each transaction of a node is likely to get another one.
+// start writes the configuration and starts PgBouncer. ignored is the value of ignore_startup_parameters. PgBouncer has few
+// connections, so that the transactions of a node probably get different ones.
 func (b *bouncer) start(ignored string) {
 	b.t.Helper()
 	host, port, _ := strings.Cut(b.address, ":")
@@ -121,7 +121,7 @@ func (b *bouncer) url() string {
 	return way.String()
 }
 
-// refused runs a command that the pooler's settings do not allow yet, and returns the complaint.
+// refused runs a command that the pooler's settings do not allow yet, and returns its error.
 func refused(t *testing.T, where site, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -135,7 +135,7 @@ func refused(t *testing.T, where site, args ...string) string {
 	return complaint.String()
 }
 
-// owned makes an empty database that belongs to a role of its own, because settings are given to the role.
+// owned makes an empty database with its own role, because the settings are stored for the role.
 func owned(t testing.TB) (admin string, server *url.URL) {
 	t.Helper()
 	admin = dbtest.EmptyURL(t)
@@ -172,8 +172,8 @@ var (
 	roleStatements    = regexp.MustCompile(`ALTER ROLE \S+ SET [^;]+;`)
 )
 
-// PgBouncer in transaction mode is set up word by word as the refusals print it. Then commands, migrations and two nodes under
-// load work behind it, also after it was restarted.
+// PgBouncer in transaction mode is configured exactly as the refusals print it. Then commands, migrations and two nodes under load
+// work behind it, also after its restart.
 func TestPgBouncer_transactionMode(t *testing.T) {
 	t.Parallel()
 	admin, server := owned(t)
@@ -195,7 +195,7 @@ func TestPgBouncer_transactionMode(t *testing.T) {
 	pooler.restart(ignored[1])
 
 	where.command(t, "migrate", "up")
-	for range 3 { // the second command met what the first had left on the pooler's connections
+	for range 3 { // the second command gets connections of the pooler that the first one used
 		where.command(t, "migrate", "status")
 	}
 	sim, in := startSim(t), newInbox(t)
@@ -225,7 +225,7 @@ func TestPgBouncer_transactionMode(t *testing.T) {
 	verify(t, verification{site: where, sim: sim, servers: nodes, api: newClient(first.APIURL, first.APIKey), inbox: in, opening: opening, payouts: payouts})
 }
 
-// A URL without a cache of prepared statements is served, as PgBouncer's own documents advise it.
+// A URL without a cache of prepared statements works, as PgBouncer's documents recommend it.
 func TestPostgreSQL_withoutStatementCache(t *testing.T) {
 	t.Parallel()
 	where := newSite(t, db.Postgres)

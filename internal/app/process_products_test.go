@@ -13,17 +13,17 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// A product is one way to ask for money to move, as the load of every product uses it.
+// product is one kind of request that moves money, for the load of every product.
 type product struct {
 	name, path string
-	status     string // where its status is read, before the reference
-	most       int64  // requests at most in a run: some endpoints count them
-	success    int64  // pesewas that a success adds to the wallet, where nobody but the wallet pays
+	status     string // path of its status, up to the reference
+	most       int64  // maximum number of requests in a run, because some endpoints have limits
+	success    int64  // pesewas that a success adds to the wallet, for products that the wallet does not pay
 	body       func(reference string, n int) map[string]any
 }
 
-// products is one of each that another test of the built program does not send; the last three digits of
-// a number decide what the simulator does, and Hubtel, which cannot tell a repeated request, serves most.
+// products returns each product that no other test of the built program sends. The last three digits of a number select the
+// simulator's behaviour. Hubtel, which does not recognise a repeated request, serves most of them.
 func products(t *testing.T, server *process) []product {
 	t.Helper()
 	api := newClient(server.ready.APIURL, server.ready.APIKey)
@@ -85,12 +85,12 @@ func catalogue(t *testing.T, api *client, path string, status int) []string {
 type asked struct {
 	*product
 	reference string
-	n         int    // what its body was made with
-	external  string // our provider reference; a data package is asked for by it
+	n         int    // number from which its body was made
+	external  string // our provider reference, which also identifies a data package
 	refused   bool
 }
 
-// everything is a crowd that asks for every product.
+// everything is a pool of callers that requests every product.
 type everything struct {
 	crowd[asked]
 	products []product
@@ -125,7 +125,7 @@ func (l *everything) ask(p *product, reference string, n int) {
 		}
 	case http.StatusBadRequest:
 		one.refused = true
-	case http.StatusUnprocessableEntity: // our own earlier try was accepted: it is told in data
+	case http.StatusUnprocessableEntity: // an earlier try of ours was accepted: data has its payment
 		one.external = field(a.data, "ext_transaction_id")
 	default:
 		l.t.Errorf("%s %s: %d %s", p.name, reference, a.status, a.message)
@@ -140,7 +140,7 @@ func nested(data json.RawMessage, object, name string) string {
 	return field(members[object], name)
 }
 
-// killsOfEverything is how often the server dies under this load, on each engine.
+// killsOfEverything is the number of kills under this load, on each engine.
 const killsOfEverything = 5
 
 // Every product is sold over both rails while the server is killed repeatedly. If a provider does not refuse duplicates in
@@ -194,14 +194,14 @@ func decide(t *testing.T, where site, sim, server *process) {
 			if inBook(t, sim, s.Reference) > 0 {
 				verdict = "--paid"
 			}
-			// The provider's own answer may come first.
+			// The provider may answer first.
 			where.commandUnlessDone(t, "payouts", "resolve", s.ID, verdict, "--reason", "the provider's statement")
 		}
 		return metric(t, server, `makola_queue_depth{queue="payment"}`) == 0
 	})
 }
 
-// inBook counts the successes that the simulator did under a provider reference.
+// inBook returns the number of successes in the simulator's book under a provider reference.
 func inBook(t *testing.T, sim *process, reference string) int {
 	t.Helper()
 	var rows []struct{ Status string }
@@ -242,7 +242,7 @@ func judge(t *testing.T, sim *process, api *client, all []asked, opening float64
 				Status string `json:"status"`
 			}
 			if api.get(t, "/payment-api/checkstatus/"+id, &paid); paid.Status == "success" {
-				want += 100 // was paid for and given back
+				want += 100 // it was paid and refunded
 			}
 		}
 		if got := inBook(t, sim, seen.External); got != done {

@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// freeAddress is an address on loopback without a listener.
+// freeAddress returns an address on loopback without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A proxy is a program before several nodes, with its file under deploy.
+// proxy is a proxy program in front of several nodes, with its file in deploy.
 type proxy struct {
 	program, file string
 	args          func(file string) []string
@@ -47,7 +47,7 @@ var proxies = []proxy{
 	}},
 }
 
-// secondNode is the line of the second node in a proxy's file.
+// secondNode matches the line of the second node in a proxy's file.
 var secondNode = regexp.MustCompile(`(?m)^ *server .*(?:\{two\}|\$\{NODE_TWO\}).*\n`)
 
 // start starts the proxy before two nodes or more, and returns its address.
@@ -61,17 +61,17 @@ func (p proxy) start(t *testing.T, one, two string, more ...string) (address str
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, node := range more { // a line more like that of the second
+	for i, node := range more { // further lines like that of the second node
 		line := secondNode.FindString(string(text))
 		text = []byte(strings.Replace(string(text), line, line+strings.NewReplacer("{two}", node, `"${NODE_TWO}"`, node, "two", fmt.Sprintf("more%d", i)).Replace(line), 1))
 	}
-	// A check that a busy machine answers late must not make a node look dead.
+	// On a busy machine a late answer to a check must not make a node look dead.
 	text = []byte(strings.Replace(string(text), "    timeout connect 2s\n", "    timeout connect 2s\n    timeout check 10s\n", 1))
 	folder := t.TempDir()
 	address = freeAddress(t)
 	file := filepath.Join(folder, p.file)
 	filled := strings.NewReplacer("{bind}", address, "{one}", one, "{two}", two, "{folder}", folder).Replace(string(text))
-	if os.Getuid() == 0 && p.program == "nginx" { // its workers are nobody, who may not write into the folder
+	if os.Getuid() == 0 && p.program == "nginx" { // its workers run as the user nobody, who may not write into the folder
 		filled = "user root;\n" + filled
 	}
 	if err := os.WriteFile(file, []byte(filled), 0o600); err != nil {
@@ -95,7 +95,7 @@ func (p proxy) start(t *testing.T, one, two string, more ...string) (address str
 	return address
 }
 
-// slowest collects how long answers took.
+// slowest collects the response times.
 type slowest struct{ took [callers][]time.Duration }
 
 func (s *slowest) p99() time.Duration {
@@ -106,7 +106,7 @@ func (s *slowest) p99() time.Duration {
 	return p99(all)
 }
 
-// Two nodes behind a proxy are stopped and started one after the other, under payouts of clients that keep their connections: no
+// Two nodes behind a proxy are stopped and started one after the other, while clients send payouts over kept connections. No
 // request fails, and each payout is paid once.
 func TestStopped_behindAProxy(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func stoppedBehind(t *testing.T, before proxy) {
 			t.Errorf("node %d ended with %d", n+1, code)
 		}
 		nodes[n] = serve(n)
-		command(t, nil, nil, "health", "--listen", addresses[n], "--ready-for", "6s") // deploy/haproxy.cfg says 3 s; haproxy on a busy machine checks late
+		command(t, nil, nil, "health", "--listen", addresses[n], "--ready-for", "6s") // deploy/haproxy.cfg has 3 s, but haproxy checks late on a busy machine
 	}
 	grows()
 	payouts := l.end()
@@ -173,7 +173,7 @@ func stoppedBehind(t *testing.T, before proxy) {
 	verify(t, verification{site: where, sim: sim, servers: nodes[:], api: newClient("http://"+addresses[0]+"/api/v1", first.APIKey), inbox: in, opening: opening, payouts: payouts})
 }
 
-// While no node takes requests, a client gets JSON with Retry-After from the proxy itself.
+// While no node accepts requests, the proxy itself answers with JSON and Retry-After.
 func TestProxies_answerWithoutNodes(t *testing.T) {
 	t.Parallel()
 	for _, p := range proxies {

@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// lost is how many requests come before the backup, after it, and after that with other routes.
+// lost is the number of requests in each of three phases: before the backup, after it, and after it with other routes.
 const lost = 24
 
 // runbook returns the commands of the page for a restore, a block a step.
@@ -102,8 +102,8 @@ func floats(t testing.TB, where site, sim *process, api *client) map[string]floa
 	return gap
 }
 
-// The page for a restore, word by word, after a mixed load of which a part came after the backup: all of it is sent again
-// in another order and with other routes. Everything is paid once, nothing is lost, and the floats agree as they did.
+// The test follows the page for a restore, word by word. Its mixed load is partly sent after the backup. Then all requests are sent
+// again in another order and with other routes. Everything is paid once, nothing is lost, and the floats agree as before.
 func TestRestore_runbookPaysOnce(t *testing.T) {
 	t.Parallel()
 	steps := runbook(t)
@@ -123,13 +123,13 @@ func TestRestore_runbookPaysOnce(t *testing.T) {
 				at.command(t, append(append([]string{"providers", "route", "disburse_wallet", "MTN"}, providers...), "--reason", "test")...)
 			}
 			before := floats(t, where, sim, api)
-			kinds := slices.DeleteFunc(products(t, server), func(p product) bool { return p.name == "data package" }) // found by another reference
+			kinds := slices.DeleteFunc(products(t, server), func(p product) bool { return p.name == "data package" }) // these are found by another reference
 			kinds = append(kinds, product{"payout", "/payment-api/send/mobilemoney", "/payment-api/checkstatus/", 0, 0, func(reference string, n int) map[string]any {
 				return map[string]any{"amount": "0.50", "channel": "MTN", "account_number": outcomes[n%8], "client_reference": reference}
 			}})
 			var errands []errand
 			for n := range 3 * lost {
-				errands = append(errands, errand{&kinds[n%len(kinds)], fmt.Sprintf("restored-%06d", n), n / len(kinds) % 4}) // none that fails: what is refused waits for V
+				errands = append(errands, errand{&kinds[n%len(kinds)], fmt.Sprintf("restored-%06d", n), n / len(kinds) % 4}) // no failing payments, because a refused one waits for VisibleAfter
 			}
 			sendAll(t, api, errands[:lost])
 			var made struct {
@@ -173,7 +173,7 @@ func TestRestore_runbookPaysOnce(t *testing.T) {
 			random.Shuffle(len(errands), func(i, j int) { errands[i], errands[j] = errands[j], errands[i] })
 			sendAll(t, api, errands)
 			hasten(t, []*process{server}, "every payment to be settled", func() bool {
-				pause(100 * time.Millisecond) // each look is a process
+				pause(100 * time.Millisecond) // each check starts a process
 				return alive(t, after) == 0
 			})
 			statuses := map[string]int{}
@@ -190,7 +190,7 @@ func TestRestore_runbookPaysOnce(t *testing.T) {
 	}
 }
 
-// alive counts the open payments.
+// alive returns the number of open payments.
 func alive(t testing.TB, where site) (n int64) {
 	t.Helper()
 	var depths []struct {

@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// killsOfRotation is how often the rotation of the master key is killed.
+	// killsOfRotation is the number of kills during the rotation of the master key.
 	killsOfRotation = 8
-	// sealedBefore is how many secrets are sealed under the old key, in many transactions of the rotation.
+	// sealedBefore is the number of secrets that are sealed under the old key. The rotation needs many transactions for them.
 	sealedBefore = 2500
 )
 
@@ -103,7 +103,7 @@ func TestMasterKey_rotatedUnderLoadAndKills(t *testing.T) {
 	}
 }
 
-// hooks are the webhooks of a site under a ring.
+// hooks returns the webhooks of a site with a key ring.
 func hooks(t *testing.T, where site, ring string) (*db.DB, *webhook.Webhooks) {
 	t.Helper()
 	secret, err := config.ParseSecret(ring)

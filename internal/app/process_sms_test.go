@@ -1,7 +1,7 @@
 //go:build !race
 
-// The program under test is built as it ships: the race detector would make it ten times slower, and
-// watches the same code in every other test.
+// The program under test is built without the race detector, which would make it ten times slower. Other tests run the same code
+// with it.
 
 package app_test
 
@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// smsKills is how often the server is killed under a load of messages.
+	// smsKills is the number of kills under a load of messages.
 	smsKills = 5
-	// smsKillsPostgres are fewer: there each start waits for the end of the lease before.
+	// fewer on PostgreSQL, because each start waits for the end of the previous lease
 	smsKillsPostgres = 2
-	// smsCallers is how many clients send at once.
+	// smsCallers is the number of clients that send at the same time.
 	smsCallers = 4
 	// smsDelay is the delay of an octet on the way to the message centre, and on the way back.
 	smsDelay = 20 * time.Millisecond
-	// bulkEvery and bulkSize are the load's large campaigns: of more slices than one.
+	// bulkEvery and bulkSize describe the load's large campaigns, which have several slices.
 	bulkEvery, bulkSize = 50, 150
 	otpEvery            = 9
 )
@@ -74,7 +74,7 @@ func farAway(t testing.TB, address string, delay time.Duration) string {
 	return listener.Addr().String()
 }
 
-// late copies from one connection to another with a delay, the end included.
+// late copies bytes from one connection to another with a delay, including the end of the connection.
 func late(from, to net.Conn, delay time.Duration) {
 	type parcel struct {
 		octets []byte
@@ -94,20 +94,20 @@ func late(from, to net.Conn, delay time.Duration) {
 	}()
 	for p := range road {
 		pause(time.Until(p.due))
-		_, _ = to.Write(p.octets) // the reader has gone: the rest is lost
+		_, _ = to.Write(p.octets) // the reader has disconnected, so the rest is lost
 	}
 	_ = to.Close()
 }
 
 // text is one message or one-time password that was answered with 200, as its client knows it.
 type text struct {
-	id       string // in its text, more than once where the text is long
+	id       string // part of its text, repeated in a long text
 	campaign string // empty: a one-time password
 	to       []string
 	cost     int64 // credits
 }
 
-// smsLoad is a crowd that sends messages and one-time passwords, each under an Idempotency-Key.
+// smsLoad is a pool of callers that send messages and one-time passwords, each with an Idempotency-Key.
 type smsLoad struct {
 	crowd[text]
 	name   string
@@ -131,7 +131,7 @@ func (l *smsLoad) send(caller, n int) {
 			m.to = append(m.to, fmt.Sprintf("0245550%03d", i))
 		}
 	case n%otpEvery == otpEvery-1:
-		m.to = []string{fmt.Sprintf("02466%05d", n/otpEvery*smsCallers+caller)} // a number may be sent few
+		m.to = []string{fmt.Sprintf("02466%05d", n/otpEvery*smsCallers+caller)} // only a few may be sent to one number
 		path, body = "/sms-api/otp/send", map[string]any{"senderId": l.sender, "phoneNumber": m.to[0], "message": "<%otp_code%> for #" + m.id + "."}
 	case n%7 == 6: // two segments
 		body["message"] = strings.Repeat("#"+m.id+". ", 240/len(m.id))
@@ -186,7 +186,7 @@ func TestKilled_whileSending(t *testing.T) {
 				kills = smsKillsPostgres
 			}
 			for n := range kills {
-				// Enough answers that submits are certainly under way, then a moment at random.
+				// Waits for enough answers that submits are certainly in progress, and then for a random time.
 				before, accepted := l.sent.Load(), centre.totals(t).Accepted
 				clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= before+20*smsCallers })
 				clocktest.Await(t, "messages to go out", func() bool { return centre.totals(t).Accepted > accepted })
@@ -211,7 +211,7 @@ type smsVerification struct {
 	api    *client
 
 	taken map[string]map[string]map[int]int // id -> number -> part -> how often it was accepted
-	asked map[string]bool                   // numbers of which that is known
+	asked map[string]bool                   // numbers whose messages were read
 }
 
 // smsRow is a message as the interface returns it.
@@ -275,7 +275,7 @@ func over(rows []smsRow) bool {
 	return len(rows) > 0
 }
 
-// rows asks the interface for all messages of a campaign.
+// rows reads all messages of a campaign from the interface.
 func (v *smsVerification) rows(m text) (rows []smsRow) {
 	v.t.Helper()
 	for page := 1; len(rows) < len(m.to); page++ {
@@ -301,11 +301,11 @@ func (v *smsVerification) message(m text, r smsRow) (again int) {
 	switch r.Status {
 	case "delivered":
 		right = whole && r.Credits > 0
-	case "failed": // reported so by the handset's network
+	case "failed": // the handset's network reported it
 		right = whole && r.Credits > 0 && strings.HasSuffix(r.Recipient, "0000024")
 	case "rejected":
 		right = len(parts) == 0 && r.Credits == 0 && strings.HasSuffix(r.Recipient, "0000020")
-	case "unknown": // it may have been taken or not, and is not sent again
+	case "unknown": // it may have been accepted, and is not sent again
 		right = !v.resend
 	}
 	if !right {

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The program under test is built as it ships: the race detector would make it ten times slower, and
-// watches the same code in every other test.
+// The program under test is built without the race detector, which would make it ten times slower. Other tests run the same code
+// with it.
 
 package app_test
 
@@ -25,19 +25,18 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// kills is how often the process test kills the server under load, on each engine.
+// kills is the number of kills under load, on each engine.
 const kills = 10
 
-// callers is how many clients send payouts at once; requests are in flight at each kill.
+// callers is the number of clients that send payouts at the same time, so that requests are in progress at each kill.
 const callers = 16
 
-// outcomes are the payees of the load: the last digits decide what the simulator does. The order
-// favours plain success.
+// outcomes are the payees of the load. Their last digits select the simulator's behaviour. Most payments succeed at once.
 var outcomes = []string{
 	"0240000001", "0240000001", "0240000001", "0240000000", // paid at once, paid after two seconds
-	"0240000004", "0240000005", // the callback comes twice, never
+	"0240000004", "0240000005", // the callback is sent twice, or never
 	"0240000006", "0240000007", // the answer is lost: paid later, refused later
-	"0240000024", "0240000030", // refused after acceptance, refused outright
+	"0240000024", "0240000030", // refused after acceptance, refused at once
 }
 
 // payout is one payout as its client knows it: the request and its answers.
@@ -45,7 +44,7 @@ type payout struct {
 	reference string
 	payee     string
 	accepted  bool   // a 200 was read
-	refused   bool   // the interface said that it failed and was refunded
+	refused   bool   // the interface reported that it failed and was refunded
 	external  string // our provider reference, from the 200
 }
 
@@ -77,8 +76,8 @@ func (c *crowd[T]) begin(callers int, target *client, send func(caller, n int)) 
 	}
 }
 
-// insist makes a POST again and again until the server has answered it, as a careful merchant's program
-// does: with the same reference or Idempotency-Key. It ends its goroutine when the test is over.
+// insist repeats a POST with the same reference or Idempotency-Key until the server has answered it, as a careful merchant's
+// program does. It ends its goroutine when the test is over.
 func (c *crowd[T]) insist(path string, body any, header ...string) answer {
 	for begun := time.Now(); ; {
 		if c.t.Context().Err() != nil {
@@ -93,10 +92,10 @@ func (c *crowd[T]) insist(path string, body any, header ...string) answer {
 	}
 }
 
-// answerWithin is how long a server that is killed again and again may answer nothing.
+// answerWithin is the maximum time without an answer from a server that is killed repeatedly.
 const answerWithin = 3 * time.Minute
 
-// giveUp ends the caller's goroutine with a failure once a server has answered nothing for too long.
+// giveUp ends the caller's goroutine with a failure if a server has not answered for too long.
 func giveUp(t testing.TB, begun time.Time, path string, err error) {
 	if time.Since(begun) < answerWithin {
 		return
@@ -105,7 +104,7 @@ func giveUp(t testing.TB, begun time.Time, path string, err error) {
 	runtime.Goexit()
 }
 
-// keep notes a request that was answered.
+// keep stores an answered request.
 func (c *crowd[T]) keep(one T) {
 	c.sent.Add(1)
 	c.mu.Lock()
@@ -120,7 +119,7 @@ func (c *crowd[T]) end() []T {
 	return c.answered
 }
 
-// load is a crowd that sends payouts.
+// load is a pool of callers that send payouts.
 type load struct {
 	crowd[payout]
 	callback string
@@ -148,7 +147,7 @@ func (l *load) send(p payout) {
 		p.external = field(a.data, "transaction_id")
 	case http.StatusBadRequest:
 		p.refused = true
-	case http.StatusUnprocessableEntity: // our own earlier try was accepted: it is told in data
+	case http.StatusUnprocessableEntity: // an earlier try of ours was accepted: data has its payment
 		p.accepted = true
 		p.external = field(a.data, "ext_transaction_id")
 	default:
@@ -169,7 +168,7 @@ func field(data json.RawMessage, name string) string {
 type inbox struct {
 	server *httptest.Server
 	mu     sync.Mutex
-	told   map[string]map[string]bool // reference -> status -> told
+	told   map[string]map[string]bool // received statuses by reference
 }
 
 func newInbox(t testing.TB) *inbox {
@@ -202,7 +201,7 @@ func (in *inbox) statuses(reference string) []string {
 }
 
 func TestKilled_underLoad(t *testing.T) {
-	t.Parallel() // a test that is not would wait for its subtests before the next one begins
+	t.Parallel() // a test that is not parallel would wait for its subtests before the next test begins
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
@@ -214,7 +213,7 @@ func TestKilled_underLoad(t *testing.T) {
 			l := startLoad(t, "kill-"+engine.String(), in.server.URL, newClient(server.ready.APIURL, key))
 			random := rand.New(rand.NewPCG(1, uint64(engine)))
 			for n := range kills {
-				// Enough answers that requests are certainly in flight, then a moment at random.
+				// Waits for enough answers that requests are certainly in progress, and then for a random time.
 				before := l.sent.Load()
 				clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= before+3*callers })
 				pause(time.Duration(random.IntN(200)) * time.Millisecond)
@@ -228,11 +227,11 @@ func TestKilled_underLoad(t *testing.T) {
 	}
 }
 
-// A graceful stop under load ends every request in flight with an answer, and leaves.
+// A graceful stop under load answers every request in progress, and then the process ends.
 func TestStopped_underLoad(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
-	first := where.serve(t, "first", sim, "--drain-for", "5m") // however slow the machine is
+	first := where.serve(t, "first", sim, "--drain-for", "5m") // enough time for a slow machine
 	second := where.serve(t, "second", sim)
 	key := first.ready.APIKey
 	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load", "--reference", "load")
@@ -263,7 +262,7 @@ func TestStopped_underLoad(t *testing.T) {
 type verification struct {
 	site    site
 	sim     *process
-	servers []*process // those that run
+	servers []*process // the running servers
 	api     *client
 	inbox   *inbox
 	opening float64
@@ -284,7 +283,7 @@ func verify(t *testing.T, v verification) {
 		status, external := v.status(t, p)
 		counts[status]++
 		if status == "success" {
-			want -= 0.60 // 0.50 and the least fee
+			want -= 0.60 // 0.50 and the minimum fee
 		}
 		v.book(t, p, external, status)
 	}
@@ -300,7 +299,7 @@ func verify(t *testing.T, v verification) {
 // take seconds. A step is never longer than the maximum time of a request to a provider. The load must have ended.
 func hasten(t testing.TB, servers []*process, what string, so func() bool) {
 	t.Helper()
-	const step, every = 2.0, 100 * time.Millisecond // seconds, and how often
+	const step, every = 2.0, 100 * time.Millisecond // step in seconds, and the interval between steps
 	last := time.Now()
 	clocktest.Await(t, what, func() bool {
 		if so() {
@@ -319,8 +318,8 @@ func hasten(t testing.TB, servers []*process, what string, so func() bool) {
 	})
 }
 
-// told waits for the webhook of each payout. A payout that was refused at once has no webhook, because its answer reports the
-// refusal. That also holds if a kill lost the answer.
+// told waits for the webhook of each payout. A payout that the provider refused at once has no webhook, because the response
+// already reports the refusal. The same holds if a kill lost that response.
 func (v verification) told(t *testing.T, payouts []payout) {
 	t.Helper()
 	for _, p := range payouts {

@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// webTexts are the texts that the simulated Arkesel took, by id in the text and number.
+// webTexts are the texts that the simulated Arkesel accepted, by number and by the id in the text.
 func webTexts(t testing.TB, control *client) (taken map[string]map[string]int, total int) {
 	t.Helper()
 	var list []struct{ To, Text string }
@@ -35,8 +35,8 @@ func webTexts(t testing.TB, control *client) (taken map[string]map[string]int, t
 	return taken, len(list)
 }
 
-// The server is killed while texts go out over HTTP, where answers are lost, and over the binds after Arkesel refused the
-// account. No handset gets anything twice, over one route or two, and nothing is charged wrongly.
+// The server is killed while it sends texts over HTTP, with lost answers, and over the binds after Arkesel refused the account. No
+// handset gets a text twice, over one route or two, and nothing is charged wrongly.
 func TestKilled_whileSendingOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, run := range []struct {

@@ -24,7 +24,7 @@ func messageCentre(t testing.TB, sim *process) *centre {
 	return c
 }
 
-// counts lets the centre count segments.
+// counts makes the centre count segments.
 func (c *centre) counts(t testing.TB) {
 	t.Helper()
 	if a, err := c.control.call(http.MethodPost, "/smsc", map[string]any{"counting": true}); err != nil || a.status != http.StatusOK {
@@ -32,7 +32,7 @@ func (c *centre) counts(t testing.TB) {
 	}
 }
 
-// flags are those of a server that sends live messages through the centre.
+// flags returns the flags of a server that sends live messages through the centre.
 func (c *centre) flags(more ...string) []string {
 	return append([]string{"--smpp-address", c.Address, "--smpp-system-id", c.SystemID, "--smpp-password", c.Password}, more...)
 }
@@ -41,9 +41,9 @@ func (c *centre) flags(more ...string) []string {
 type smscTotals struct {
 	Bound     int   `json:"bound"`
 	Accepted  int64 `json:"accepted"`
-	Confirmed int64 `json:"confirmed"`   // receipts that were acknowledged
-	Again     int   `json:"again"`       // segments that came more than once
-	Lost      int   `json:"not_counted"` // segments beyond what the count can hold
+	Confirmed int64 `json:"confirmed"`   // number of acknowledged receipts
+	Again     int   `json:"again"`       // number of segments that arrived more than once
+	Lost      int   `json:"not_counted"` // number of segments beyond the limit of the count
 }
 
 func (c *centre) totals(t testing.TB) (totals smscTotals) {

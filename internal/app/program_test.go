@@ -30,28 +30,28 @@ import (
 // Tests with the helpers of this file use Makola as its users do: they build, start and kill the program, and send HTTP
 // requests.
 
-// patience bounds every wait of these tests. It is reached only when something is broken: a slow
-// machine must not make a right program look wrong.
+// patience limits every wait of these tests. Only a failing test reaches it, because a slow machine must not make a correct program
+// look wrong.
 const patience = 10 * time.Minute
 
-// builtIn is the folder of the program that builtProgram has built.
+// builtIn is the folder of the program that builtProgram built.
 var builtIn string
 
 func TestMain(m *testing.M) {
 	if told := os.Getenv(attackVariable); told != "" {
-		os.Exit(attackAsTold(told))
+		os.Exit(attackAsConfigured(told))
 	}
 	if text := os.Getenv(floodVariable); text != "" {
 		os.Exit(floodAsConfigured(text))
 	}
 	code := m.Run()
 	if builtIn != "" {
-		_ = os.RemoveAll(builtIn) // what is left is in a temporary folder
+		_ = os.RemoveAll(builtIn) // a remaining file is in a temporary folder
 	}
 	os.Exit(code)
 }
 
-// builtProgram builds cmd/makola once a test run.
+// builtProgram builds cmd/makola once for each run of the tests.
 var builtProgram = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("MAKOLA_TEST_BENCH_BINARY"); given != "" {
 		return given, nil
@@ -87,7 +87,7 @@ type process struct {
 	log    *tail
 	exited chan struct{}
 	state  *os.ProcessState
-	ended  atomic.Bool // by the test: it has sent a signal, or waits for the end
+	ended  atomic.Bool // the test has sent a signal, or waits for the end
 }
 
 // ready is the content of the ready file.
@@ -134,11 +134,11 @@ func start(t testing.TB, name string, args ...string) *process {
 	return startIn(t, name, program(t), nil, args...)
 }
 
-// startIn is start of the program at a path, with more variables in the environment.
+// startIn starts the program at a path, with additional environment variables.
 func startIn(t testing.TB, name, path string, environment []string, args ...string) *process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ready.json")
-	if i := slices.Index(args, "--smpp-password"); i >= 0 { // production takes it from the environment alone
+	if i := slices.Index(args, "--smpp-password"); i >= 0 { // production accepts the password only from the environment
 		environment = append(slices.Clone(environment), "MAKOLA_SMPP_PASSWORD="+args[i+1])
 		args = slices.Delete(slices.Clone(args), i, i+2)
 	}
@@ -186,7 +186,7 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// kill is SIGKILL; it returns when the process is gone.
+// kill sends SIGKILL, and returns when the process has ended.
 func (p *process) kill() {
 	p.ended.Store(true)
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
@@ -203,7 +203,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// wait waits for the process to end by itself and gives its exit code.
+// wait waits until the process ends by itself, and returns its exit code.
 func (p *process) wait() int {
 	p.t.Helper()
 	p.ended.Store(true)
@@ -216,7 +216,7 @@ func (p *process) wait() int {
 	}
 }
 
-// pause waits between two looks at another process, which has no signal to give.
+// pause waits between two checks of another process, which sends no signal.
 func pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -239,7 +239,7 @@ func command(t testing.TB, environment []string, allowed []int, args ...string) 
 	return out.Bytes()
 }
 
-// site is where one Makola keeps its data: the arguments that every start and command shares.
+// site is the data of one installation: the arguments that every start and command shares.
 type site struct {
 	engine db.Engine
 	data   string
@@ -282,14 +282,14 @@ func (s site) command(t testing.TB, args ...string) []byte {
 	return command(t, s.environment, nil, append(args, s.args()...)...)
 }
 
-// commandUnlessDone is command, but somebody else may have done it already.
+// commandUnlessDone is command for a change that another process may already have made.
 func (s site) commandUnlessDone(t testing.TB, args ...string) {
 	t.Helper()
 	const conflict = 5
 	command(t, s.environment, []int{conflict}, append(args, s.args()...)...)
 }
 
-// serve starts a server of the site against a simulator of its own process.
+// serve starts a server of the site with a simulator in another process.
 func (s site) serve(t testing.TB, name string, sim *process, extra ...string) *process {
 	t.Helper()
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--sim", sim.ready.SimURL}, s.args()...)
@@ -317,12 +317,12 @@ type client struct {
 
 func newClient(base, key string) *client {
 	return &client{base: base, key: key, http: &http.Client{
-		Timeout:   2 * time.Minute, // a server answers within one: who left sooner would find the same request still under way
+		Timeout:   2 * time.Minute, // a server answers within a minute; a client that leaves earlier would find its request still in progress
 		Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 0},
 	}}
 }
 
-// call makes one request with more headers, name and value in turns; an error means that no answer came.
+// call makes one request with additional headers, as alternating names and values. It returns an error if no answer arrived.
 func (c *client) call(method, path string, body any, header ...string) (answer, error) {
 	var reader io.Reader
 	if body != nil {
@@ -359,7 +359,7 @@ func (c *client) call(method, path string, body any, header ...string) (answer, 
 	return answer{status: response.StatusCode, message: envelope.Message, data: envelope.Data, replayed: response.Header.Get("Idempotent-Replayed") == "true"}, nil
 }
 
-// get decodes the data of a 200.
+// get decodes the data of an answer with the status 200.
 func (c *client) get(t testing.TB, path string, into any) {
 	t.Helper()
 	a, err := c.call(http.MethodGet, path, nil)

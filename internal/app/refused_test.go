@@ -11,11 +11,11 @@ import (
 	"github.com/makola/makola/internal/test/apitest"
 )
 
-// paidAndRefused are orders that a provider does and answers with a refusal.
+// paidAndRefused are orders that a provider carries out and answers with a refusal.
 var paidAndRefused = []struct {
 	name, provider, operation string
-	order                     string // the request, and what its answer teaches
-	end                       string // what the customer and the provider's book have in the end
+	order                     string // the request, and the values that its answer sets
+	end                       string // final state for the customer and in the provider's book
 }{
 	{"payout", mtn.Name, sim.OpDisburse, `POST /payment-api/send/mobilemoney
 {"amount": 1, "account_number": "0240000001", "channel": "MTN", "client_reference": "$ref"}
@@ -51,7 +51,7 @@ func TestResponses_aloneMoveNoMoney(t *testing.T) {
 				if answer != "400:html" && answer != "400:9999" {
 					continue
 				}
-				// It is not known yet, and the refusal is no last word either.
+				// The payment is not visible yet, and the refusal is not final either.
 				lag := fmt.Sprintf(`fault {"provider": %q, "operation": %q, "fault": "status_lag", "delay_s": 50, "seconds": 3600}`, order.provider, order.operation+"_status")
 				s.say(t, fmt.Sprintf("%s %s %s, not visible", order.provider, order.name, answer), refuse, lag, order.order,
 					"advance 20s\nadvance 20s\nadvance 60s\nadvance 60s\nadvance 120s\nclear faults", order.end)
@@ -60,7 +60,7 @@ func TestResponses_aloneMoveNoMoney(t *testing.T) {
 	})
 }
 
-// say plays a scenario made of these parts.
+// say plays a scenario that consists of these parts.
 func (s *stage) say(t *testing.T, title string, parts ...string) {
 	t.Helper()
 	all, err := parseScenarios("== " + title + "\n" + strings.Join(parts, "\n") + "\n")

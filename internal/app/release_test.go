@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// previousRelease builds the release before this one from its commit, which testdata/previous-release names.
+// previousRelease builds the previous release from its commit, which testdata/previous-release names.
 func previousRelease(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/previous-release")
@@ -29,7 +29,7 @@ func previousRelease(t *testing.T) string {
 	}
 	commit, folder := strings.TrimSpace(string(text)), t.TempDir()
 	source, packed, path := filepath.Join(folder, "source"), filepath.Join(folder, "source.zip"), filepath.Join(folder, "makola")
-	git := func(args ...string) ([]byte, error) { // the checkout may be another user's
+	git := func(args ...string) ([]byte, error) { // the checkout may belong to another user
 		return exec.Command("git", append([]string{"-c", "safe.directory=*", "-C", "../.."}, args...)...).CombinedOutput()
 	}
 	if shallow, err := git("rev-parse", "--is-shallow-repository"); err == nil && strings.TrimSpace(string(shallow)) == "true" {
@@ -49,7 +49,7 @@ func previousRelease(t *testing.T) string {
 	if err := os.CopyFS(source, files); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/makola") // trimmed, a build in another folder is the same
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/makola") // with -trimpath, a build in another folder is identical
 	build.Dir = source
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the release before, %s, cannot be built: %v\n%s", commit, err, out)
@@ -57,13 +57,13 @@ func previousRelease(t *testing.T) string {
 	return path
 }
 
-// ofTheLoad are warnings that a load of lost answers and refusals may bring about on any tables, in the words of both releases.
+// ofTheLoad are warnings that a load with lost answers and refusals may cause on any tables, in the words of both releases.
 var ofTheLoad = []string{"payment needs attention", "circuit breaker changed state", "a payment needs an operator", "provider circuit breaker"}
 
-// ofItsStop is the log line of the previous release when it stops while receipts are on their way.
+// ofItsStop is the log line of the previous release when it stops before it has stored all receipts.
 const ofItsStop = `"a receipt could not be stored","bind":"simulator","error":"context canceled"`
 
-// complaints returns the warnings and errors of a log, but for those of the load.
+// complaints returns the warnings and errors of a log, except expected ones.
 func complaints(t *testing.T, p *process, but ...string) (lines []string) {
 	t.Helper()
 	log := p.log.String()
@@ -79,7 +79,7 @@ func complaints(t *testing.T, p *process, but ...string) (lines []string) {
 	return lines
 }
 
-// startReaders asks a server for everything that a customer can read, until the crowd is stopped.
+// startReaders reads everything that a customer can read from a server, until the callers are stopped.
 func startReaders(t *testing.T, target *client) *crowd[string] {
 	paths := []string{
 		"/account-api/balance", "/payment-api/transfers/history", "/payment-api/collections/history?status=success", "/sms-api/senderIds",
@@ -93,11 +93,11 @@ func startReaders(t *testing.T, target *client) *crowd[string] {
 		}
 		l.keep(path)
 	})
-	t.Cleanup(func() { l.end() }) // also when the test ends before its time
+	t.Cleanup(func() { l.end() }) // also if the test fails early
 	return l
 }
 
-// answeredAtLeast are what each crowd has to get from the release before.
+// answeredAtLeast is the number of answers that each pool of callers must get from the previous release.
 const answeredAtLeast = 60
 
 // The previous release runs on the tables of this release, together with this release and without it, and reports no faults. So

@@ -20,30 +20,30 @@ import (
 // that begin with # are remarks. The steps:
 //
 //	covers balance/200 keys/member      promises of docs/interface.md
-//	tenant fund=5.00 collections=off    how the tenant differs from the usual one; once, at first
-//	set blocked=on                      the same later, as an operator does it
-//	key ama scopes=read member=Ama      makes a key, $key.ama; daily=5.00 bounds what it spends
-//	POST /payment-api/momopay           a request; headers, each as often as it is sent, and a JSON body may follow
+//	tenant fund=5.00 collections=off    settings of the tenant that differ from the usual ones; once, first
+//	set blocked=on                      changes a setting later, as an operator does
+//	key ama scopes=read member=Ama      creates a key, $key.ama; daily=5.00 sets its daily limit
+//	POST /payment-api/momopay           a request; headers (which may repeat) and a JSON body may follow
 //	GET /account-api/balance x60        the same request sixty times; the last answer counts
 //	=> 200                              its status; headers and JSON may follow
-//	settle | advance 3s | align 1h      lets what is due happen; lets time pass; goes to the next whole hour
+//	settle | advance 3s | align 1h      completes due work; advances the clock; advances to the next full hour
 //	webhook {...}                       the next webhook, which must be signed
-//	no webhook                          none has come that was not expected
-//	wallet 89.90                        what the balance endpoint says
-//	provider $ext payout success        what the provider's own book says about a reference
+//	no webhook                          no unexpected webhook has arrived
+//	wallet 89.90                        balance that the endpoint returns
+//	provider $ext payout success        entry in the provider's own book under a reference
 //	fault {...} | clear faults          POST and DELETE /sim/v1/faults
 //	sim POST /transactions/$ext {...}   any other request to the simulator's own interface
 //	prompt 0240000040 approve           answers the newest prompt on a handset
-//	resolve $ext failed                 an operator's word: success or failed
+//	resolve $ext failed                 an operator sets the outcome: success or failed
 //	pause hubtel | unpause hubtel       an operator pauses a provider and resumes it
 //	transfer 10.00                      an operator moves money to another tenant's wallet
-//	callback mtn {...}                  a callback by somebody who knows the address
-//	refuse webhooks 2                   the receiver answers 500 so many times
+//	callback mtn {...}                  a callback from anybody who knows the address
+//	refuse webhooks 2                   the receiver answers 500 to the next two webhooks
 //	let total = $a                      names a text; let total = $a in capitals
 //	sender, credits, handset, ...       about messages: scenario_sms_test.go
 //
-// In requests and expectations $name is a text that was set or learned. In an expectation "*" is any text
-// that is not empty, "$name" learns a text that was not known, "~..." is a regular expression, and a
+// In requests and expectations $name stands for a text that was set or stored. In an expectation "*" is any text
+// that is not empty, "$name" stores a text under a new name, "~..." is a regular expression, and a
 // member or item "..." means that more may follow. Numbers are compared as they are written.
 
 type scenario struct {
@@ -59,7 +59,7 @@ type step struct {
 	do   func(*actor)
 }
 
-// reader goes through the lines of a file.
+// reader reads the lines of a file.
 type reader struct {
 	lines []string
 	at    int
@@ -103,7 +103,7 @@ func parseScenarios(text string) (all []scenario, err error) {
 	}
 }
 
-// parse reads one step that began with line.
+// parse reads one step that begins with line.
 func (s *scenario) parse(r *reader, line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	number := r.at
@@ -234,7 +234,7 @@ func settings(text string) map[string]string {
 	return all
 }
 
-// headers reads the lines "Name: value" that come next.
+// headers reads the following lines of the form "Name: value".
 func (r *reader) headers() (all []string) {
 	for {
 		line, ok := r.peek()
@@ -247,7 +247,7 @@ func (r *reader) headers() (all []string) {
 	}
 }
 
-// json reads an object that begins in first or on the next line, over as many lines as it takes.
+// json reads an object that begins in first or on the next line. It may have several lines.
 func (r *reader) json(first string) string {
 	text := first
 	if text == "" {
@@ -265,7 +265,7 @@ func (r *reader) json(first string) string {
 	return text
 }
 
-// fill puts what is known in the place of its name.
+// fill replaces names by their known values.
 func (a *actor) fill(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(name string) string {
 		value, ok := a.vars[name[1:]]
@@ -367,7 +367,7 @@ func (a *actor) matchText(where, want, got string) error {
 	return nil
 }
 
-// control asks the simulator's own interface.
+// control sends a request to the simulator's own interface.
 func (a *actor) control(method, path, body string) json.RawMessage {
 	a.t.Helper()
 	answer := controlCall(a.stage.sim.Handler(), method, path, body)
@@ -411,7 +411,7 @@ func (a *actor) prompt(number, action string) {
 	a.stage.settle(a.t)
 }
 
-// callback is what somebody sends who has learned the address of a rail.
+// callback sends a callback as anybody can who knows the address of a rail.
 func (a *actor) callback(name, body string) {
 	a.t.Helper()
 	for _, rail := range a.stage.app.rails {
@@ -460,14 +460,14 @@ func TestScenarioLanguage_parses(t *testing.T) {
 	}
 }
 
-// controlCall asks a handler directly.
+// controlCall sends a request directly to a handler.
 func controlCall(h http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	h.ServeHTTP(answer, httptest.NewRequest(method, simControl+path, strings.NewReader(body)))
 	return answer
 }
 
-// plainCall asks this Makola without a key.
+// plainCall sends a request to this server without a key.
 func plainCall(n *App, method, path, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.RemoteAddr, r.Host = "127.0.0.1:4000", "localhost"

@@ -11,7 +11,7 @@ import (
 // promiseRow matches a row of a table in docs/interface.md: the name and the text of a promise.
 var promiseRow = regexp.MustCompile("^\\| `([a-z-]+)/([a-z0-9-]+)` \\| (.+) \\|$")
 
-// promises reads what the interface promises, by name. A name begins with the section that it stands in.
+// promises returns the promises of the interface by name. A name begins with the name of its section.
 func promises(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := os.ReadFile("../../docs/interface.md")

@@ -23,33 +23,33 @@ import (
 
 // The steps of scenarios about messages:
 //
-//	sender AdomStores                   a sender ID, asked for and approved: $sender
-//	review $id approved                 an operator's word about a sender ID: approved, or rejected and why
-//	credits 98                          what the balance endpoint says
+//	sender AdomStores                   requests and approves a sender ID: $sender
+//	review $id approved                 an operator reviews a sender ID: approved, or rejected with the reason
+//	credits 98                          balance of credits that the endpoint returns
 //	sell 50                             an operator sells credits
-//	optout 0240000001                   an operator puts a number on the list of those that want nothing
+//	optout 0240000001                   an operator adds a number to the opt-outs
 //	incoming 1400                       an operator gives the account a number for texts from handsets
 //	text 0240000001 1400 STOP           a handset sends a text to a number
 //	stop $campaign                      an operator stops a campaign
 //	handset 0240000001 {...}            the newest text on a handset
-//	silent 0240000001                   a handset that got nothing since the scenario began
-//	code 0240000001                     the digits of the newest text on a handset: $code, with a space in it: $spaced
+//	silent 0240000001                   no text has arrived on this handset since the scenario began
+//	code 0240000001                     stores the digits of the newest text on a handset: $code, and with a space: $spaced
 
 // usualCredits is the number of credits of a scenario's tenant without credits=.
 const usualCredits = 100
 
-// serveSMPP lets a simulator speak SMPP until it is closed.
+// serveSMPP makes a simulator serve SMPP until it is closed.
 func serveSMPP(t testing.TB, s *simulated) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = s.Centre.Serve(l) }() // what goes wrong with it shows in the messages
+	go func() { _ = s.Centre.Serve(l) }() // an error shows in the messages
 	clocktest.Await(t, "the message centre to listen", func() bool { return s.Centre.Account().Address != "" })
 }
 
-// connected waits until a Makola is bound with its simulator's message centre.
+// connected waits until a server is bound to its simulator's message centre.
 func connected(t testing.TB, a *App) {
 	t.Helper()
 	for _, r := range a.sms {
@@ -132,7 +132,7 @@ func (a *actor) write(fn func(*db.Tx) error) {
 	a.must(a.stage.app.db.Write(context.Background(), fn))
 }
 
-// sender makes an approved sender ID.
+// sender creates an approved sender ID.
 func (a *actor) sender(name string) {
 	a.t.Helper()
 	s, _, err := a.stage.app.senders.Request(context.Background(), idempotency.Caller{Tenant: a.tenant.ID}, name, "scenario")
@@ -161,7 +161,7 @@ func (a *actor) sell(credits int64) {
 	})
 }
 
-// newest is the newest text on a handset that came in this scenario.
+// newest returns the newest text on a handset that arrived during this scenario.
 func (a *actor) newest(number string) []byte {
 	a.t.Helper()
 	a.stage.settle(a.t)
@@ -182,7 +182,7 @@ func (a *actor) textsAddUp() {
 	}
 }
 
-// group makes a contact group with one contact: $group and $contact.
+// group creates a contact group with one contact, and sets $group and $contact.
 func (a *actor) group() {
 	a.t.Helper()
 	ctx, store := context.Background(), a.stage.app.contacts
@@ -193,7 +193,7 @@ func (a *actor) group() {
 	a.vars["group"], a.vars["contact"] = g.ID, c.ID
 }
 
-// textExamples are the good requests about messages that the bad input is made from.
+// textExamples are valid requests about messages, from which the bad input is made.
 func (a *actor) textExamples() map[string]apitest.Example {
 	q := strconv.Quote
 	sender, group, contact := a.vars["sender"], a.vars["group"], a.vars["contact"]

@@ -43,7 +43,7 @@ import (
 // full server with its simulator, on both engines. Each request and answer is checked against the OpenAPI document. At the end
 // the books are compared with each other.
 
-// scenarioNow is when every scenario begins: in the middle of a day, an hour and a minute.
+// scenarioNow is the time at which every scenario begins: not at the end of a day, an hour or a minute.
 var scenarioNow = time.Date(2026, 3, 10, 12, 30, 30, 0, time.UTC)
 
 func TestScenarios(t *testing.T) {
@@ -82,7 +82,7 @@ func readScenarios(t *testing.T, name string) []scenario {
 	return all
 }
 
-// stage is one Makola with its simulator, on which scenarios play one after the other.
+// stage is a server with its simulator, on which scenarios run one after the other.
 type stage struct {
 	engine   db.Engine
 	document *apitest.Document
@@ -136,12 +136,12 @@ func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage
 	return s
 }
 
-// settle waits until no goroutine has anything to do at this moment.
+// settle waits until no goroutine has work at the present time of the clock.
 func (s *stage) settle(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patienceOfScenarios)
 	defer cancel()
-	for range 2 { // what one finishes may wake the other
+	for range 2 { // the end of one piece of work may start another
 		if err := s.app.jobs.Quiet(ctx); err != nil {
 			t.Fatalf("jobs do not come to rest: %v; %+v", err, s.app.jobs.Counts())
 		}
@@ -154,8 +154,7 @@ func (s *stage) settle(t *testing.T) {
 	}
 }
 
-// quietCentre keeps the message centre from asking for signs of life: minutes of the stage pass faster than
-// any client can give one.
+// quietCentre disables the message centre's enquiries, because minutes of the stage pass faster than any client can answer.
 const quietCentre = 10_000 * time.Hour
 
 const patienceOfScenarios = 3 * time.Minute
@@ -206,11 +205,11 @@ type actor struct {
 	hook   string
 	vars   map[string]string
 	begun  time.Time
-	told   int // webhooks that were expected so far
+	told   int // number of webhooks that were expected so far
 	last   *httptest.ResponseRecorder
 }
 
-// catalogue makes the ids of networks, services and banks known: $network.mtn, $service.mtn_data, $bank.
+// catalogue sets the names for ids of networks, services and banks: $network.mtn, $service.mtn_data, $bank.
 func (a *actor) catalogue() {
 	ctx, routes := context.Background(), a.stage.app.routes
 	networks, err := routes.Networks(ctx)
@@ -239,7 +238,7 @@ func (a *actor) must(err error) {
 	}
 }
 
-// enter makes the tenant: GHS 100.00, collections on, loopback on its list, the demo's fees.
+// enter creates the tenant with GHS 100.00, collections enabled, loopback on its list, and the fees of the demo.
 func (a *actor) enter(settings map[string]string) {
 	app, ctx := a.stage.app, context.Background()
 	id := uuid.NewString()
@@ -341,7 +340,7 @@ func (a *actor) set(settings map[string]string) {
 	}))
 }
 
-// newKey makes a key that the scenario calls $key.<name>.
+// newKey creates a key and sets $key.<name> to it.
 func (a *actor) newKey(name string, settings map[string]string) {
 	a.t.Helper()
 	app := a.stage.app
@@ -361,7 +360,7 @@ func (a *actor) newKey(name string, settings map[string]string) {
 	a.vars["key."+name] = key.Text
 }
 
-// resolve is an operator's word about a payment.
+// resolve resolves a payment as an operator does.
 func (a *actor) resolve(id string, paid bool) {
 	a.t.Helper()
 	_, err := a.stage.app.payments.Resolve(context.Background(), id, paid, "the statement says so", "test")
@@ -383,7 +382,7 @@ func (a *actor) pauses(name string, paused bool) {
 	a.stage.advance(a.t, 3*time.Second)
 }
 
-// transfer moves money to the wallet of another tenant, which the scenario calls $other.
+// transfer moves money to the wallet of another tenant, whose id becomes $other.
 func (a *actor) transfer(text string) {
 	a.t.Helper()
 	amount, err := money.Parse(text)
@@ -395,7 +394,7 @@ func (a *actor) transfer(text string) {
 	a.must(err)
 }
 
-// ask sends a request and holds both sides to the document.
+// ask sends a request, and checks the request and the answer against the OpenAPI document.
 func (a *actor) ask(method, path, body string, header []string) {
 	a.t.Helper()
 	key := a.key
@@ -404,7 +403,7 @@ func (a *actor) ask(method, path, body string, header []string) {
 			key = header[i+1]
 		}
 	}
-	if strings.HasPrefix(path, "/account-api/requests/") || path == "/account-api/addresses" { // which are written a moment after they are answered
+	if strings.HasPrefix(path, "/account-api/requests/") || path == "/account-api/addresses" { // failed requests are written a moment after their answer
 		a.must(a.stage.app.requests.Flush(context.Background()))
 	}
 	a.last = call(a.stage.app, key, method, path, body, header...)
@@ -475,7 +474,7 @@ func decodeJSON(text []byte) (value any, err error) {
 	return value, d.Decode(&value)
 }
 
-// webhook expects the next webhook of the scenario, rightly signed.
+// webhook expects the next webhook of the scenario with a valid signature.
 func (a *actor) webhook(want string) {
 	a.t.Helper()
 	a.stage.settle(a.t)
@@ -532,12 +531,12 @@ func (a *actor) leave() {
 	}
 }
 
-// hookInbox receives webhooks whole.
+// hookInbox receives and stores complete webhooks.
 type hookInbox struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	came   map[string][]received
-	refuse map[string]int // how many are still answered 500, by path
+	refuse map[string]int // number of further answers with the status 500, by path
 }
 
 type received struct {
@@ -575,7 +574,7 @@ func (in *hookInbox) of(path string) []received {
 	return slices.Clone(in.came[path])
 }
 
-// advanceTo waits, in the stage's time, as long as a Retry-After says.
+// advanceTo advances the clock of the stage by the time in a Retry-After header.
 func (s *stage) advanceTo(t *testing.T, retryAfter string) {
 	t.Helper()
 	seconds, err := strconv.Atoi(retryAfter)

@@ -27,8 +27,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The probes carry a request id like every answer, and the last answer that a request may get leaves before
-// its connection is given up.
+// Probes have a request id like every answer. The longest possible answer is sent before its connection is closed.
 func TestProbes_haveRequestIDs(t *testing.T) {
 	a := &App{draining: make(chan struct{})}
 	close(a.draining)
@@ -46,7 +45,8 @@ func TestProbes_haveRequestIDs(t *testing.T) {
 	}
 }
 
-// Pages without a key answer HEAD as GET, and the guides are compressed. Their style sheet may be kept for good.
+// Pages without a key answer HEAD like GET, and the guides are compressed. Clients may cache the style sheet of the guides for
+// ever.
 func TestPublicPages_answerHead(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -83,7 +83,7 @@ func TestReady_withLowStorage(t *testing.T) {
 	}
 }
 
-// Everything that a ready node refuses is listed, each with its reason.
+// The probe lists every kind of request that a ready node refuses, each with its reason.
 func TestReadiness_namesEachRefusal(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) { c.DiskReserve = 1 << 40 })
@@ -96,7 +96,7 @@ func TestReadiness_namesEachRefusal(t *testing.T) {
 	}
 }
 
-// A PostgreSQL that has no connection left for us is named, without its own message, in which the role has a name.
+// The probe reports that PostgreSQL has no free connection. It does not repeat PostgreSQL's message, which contains a role.
 func TestReadiness_namesLackOfConnections(t *testing.T) {
 	t.Parallel()
 	address := dbtest.EmptyURL(t)
@@ -142,7 +142,7 @@ func askReady(a *App) (status int, body string) {
 	return w.Code, w.Body.String()
 }
 
-// Profiles are for who is on this machine.
+// Profiles are available only on this machine.
 func TestProfiles_loopbackOnly(t *testing.T) {
 	handler := (&meters{registry: prometheus.NewRegistry()}).handler()
 	for from, want := range map[string]int{"127.0.0.1:5000": http.StatusOK, "[::1]:5000": http.StatusOK, "192.0.2.1:5000": http.StatusNotFound} {
@@ -156,13 +156,13 @@ func TestProfiles_loopbackOnly(t *testing.T) {
 	}
 }
 
-// stuck is a figure that takes for ever.
+// stuck is a metric whose query never ends.
 type stuck struct{ asked, let chan struct{} }
 
 func (s stuck) Describe(d chan<- *prometheus.Desc) { d <- queueDead }
 func (s stuck) Collect(chan<- prometheus.Metric)   { s.asked <- struct{}{}; <-s.let }
 
-// A scrape, or a profile, holds up no stop: its time is for customers' requests.
+// A scrape or a profile does not delay a stop, because the drain time is for customers' requests.
 func TestStop_notDelayedByAScrape(t *testing.T) {
 	figure := stuck{make(chan struct{}), make(chan struct{})}
 	registry := prometheus.NewRegistry()
@@ -210,7 +210,7 @@ func TestStart_failureEndsInTime(t *testing.T) {
 	}
 }
 
-// A public URL may end in a slash: the addresses that providers call are its own and no others.
+// A public URL may end with a slash. The addresses for providers' callbacks are then still correct.
 func TestPublicURL_trailingSlash(t *testing.T) {
 	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
 	if err != nil {
@@ -227,7 +227,7 @@ func TestPublicURL_trailingSlash(t *testing.T) {
 	}
 }
 
-// net/http's own complaints, such as of a handshake that failed, are lines of the log like all others.
+// Errors that net/http logs itself, such as of a failed handshake, have the same form as all other log lines.
 func TestLog_hasListenerErrors(t *testing.T) {
 	var log bytes.Buffer
 	a := &App{log: slog.New(slog.NewJSONHandler(&log, nil)), draining: make(chan struct{})}
@@ -250,9 +250,9 @@ func TestLog_hasListenerErrors(t *testing.T) {
 	}
 }
 
-// Lines that strangers cause are few of each kind, whatever addresses they carry. The number of those that were left out
-// follows at the end of the minute, also if nothing is logged after it.
-// A message centre that sends receipts that cannot be read writes no more lines than anybody else.
+// Log lines that anybody can cause are limited for each kind, whatever addresses they contain. At the end of the minute a line
+// gives the number of omitted lines, even if nothing else is logged. A message centre that sends unreadable receipts has the same
+// limit.
 func TestSMPP_logIsBounded(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -262,7 +262,7 @@ func TestSMPP_logIsBounded(t *testing.T) {
 			r.options.Log.Warn("acknowledged unreadable delivery receipt", "bind", "one")
 		}
 	}
-	if err := a.Stop(t.Context()); err != nil { // nothing writes any more
+	if err := a.Stop(t.Context()); err != nil { // after the stop nothing writes to the log
 		t.Error(err)
 	}
 	if got := strings.Count(log.String(), "acknowledged unreadable delivery receipt"); got != linesOfAKind {
@@ -356,7 +356,7 @@ func TestMetrics_ofANode(t *testing.T) {
 	if w.Code != http.StatusOK {
 		t.Fatalf("answered %d %s", w.Code, w.Body)
 	}
-	// The provider's callback is a request, too, and may be under way.
+	// The provider's callback is also a request, and may be in progress.
 	clocktest.Await(t, "no request in flight", func() bool { return a.meters.read(t, "makola_http_in_flight") == 0 })
 	clocktest.Await(t, "an attempt that fails", func() bool { return a.meters.read(t, "makola_webhook_attempts_total", "failed") == 1 })
 	if n := a.meters.read(t, "makola_webhook_attempts_total", "delivered"); n != 0 {
@@ -364,7 +364,7 @@ func TestMetrics_ofANode(t *testing.T) {
 	}
 }
 
-// A probe whose sender has gone is no fault of the database, and no line of the log.
+// A probe whose sender has disconnected is not an error of the database, and causes no log line.
 func TestReadiness_senderGone(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -379,7 +379,7 @@ func TestReadiness_senderGone(t *testing.T) {
 	}
 }
 
-// signalled is a log that closes a channel when a message comes.
+// signalled is a log that closes a channel when a message arrives.
 type signalled struct {
 	slog.Handler
 	message string

@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// statedFaults are the faults of statements, and the exception that each must become; an empty one has none.
+// statedFaults are the faults of statements, and the kind of exception that each must become. An empty kind means no exception.
 var statedFaults = []struct {
 	fault sim.FaultKind
 	kind  reconcile.Kind
@@ -29,7 +29,7 @@ var statedFaults = []struct {
 	{sim.StatementReversed, reconcile.StateOff}, {sim.StatementForeign, reconcile.TheirsOnly}, {sim.StatementCharge, reconcile.TheirsOnly}, {sim.StatementNextDay, ""},
 }
 
-// simPayment makes a payment that the simulator ends in two seconds: a collection or a payout, at MTN or Hubtel.
+// simPayment makes a collection or a payout at MTN or Hubtel, which the simulator completes after two seconds.
 func (b *browsed) simPayment(provider, account string, number int) string {
 	b.t.Helper()
 	network, channel, phone := "MTN", "MTN", fmt.Sprintf("02412345%02d", number)
@@ -42,7 +42,7 @@ func (b *browsed) simPayment(provider, account string, number int) string {
 	} else {
 		b.call("payment-api/send/mobilemoney", fmt.Sprintf(`{"amount":"%d.50","channel":"%s","account_number":"%s","client_reference":"%s"}`, 10+number, channel, phone, reference))
 	}
-	if err := b.Quiet(b.t.Context()); err != nil { // the provider has it, and the fault that was meant for it
+	if err := b.Quiet(b.t.Context()); err != nil { // the provider now has the payment, and the fault for it was used
 		b.t.Fatal(err)
 	}
 	return reference
@@ -96,8 +96,8 @@ func (b *browsed) exceptionsBy(key func(reconcile.Exception) string) (map[string
 	return found, list
 }
 
-// Every planted fault of a simulated statement becomes the exception of its kind, and no other payment becomes one. The books of a day
-// then differ from the statements by exactly these exceptions.
+// Every planted fault of a simulated statement becomes the exception of its kind, and no other payment becomes an exception. The
+// books of a day then differ from the statements by exactly these exceptions.
 func TestSimulatedStatements_findEveryFault(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
@@ -121,7 +121,7 @@ func TestSimulatedStatements_findEveryFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.clock.Advance(72 * time.Hour)
-	for _, at := range accounts { // so that the statements reach behind the lag of the first day
+	for _, at := range accounts { // so that the statements begin before the delay of the first day
 		b.simPayment(at[0], at[1], 90)
 	}
 	b.clock.Advance(time.Minute)
@@ -155,8 +155,8 @@ func TestSimulatedStatements_findEveryFault(t *testing.T) {
 	}
 }
 
-// The statements of providers with one balance have every planted fault, in their own formats: Paystack's ledger less the fees, and pawaPay's
-// rows, which have no balance, so that no payment is missing by them.
+// The statements of providers with one balance contain every planted fault, in their own formats. Paystack's ledger has amounts
+// less the fees. pawaPay's rows have no balance, so no payment can be reported as missing.
 func TestSimulatedStatements_ofOneBalance(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]map[sim.FaultKind]reconcile.Kind{
@@ -197,7 +197,7 @@ func TestSimulatedStatements_ofOneBalance(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b.simPayment(name, sim.AccountDisbursement, 90) // so that the statement reaches behind the lag of the first day
+			b.simPayment(name, sim.AccountDisbursement, 90) // so that the statement begins before the delay of the first day
 			b.clock.Advance(24 * time.Hour)
 			if err := b.Quiet(t.Context()); err != nil {
 				t.Fatal(err)

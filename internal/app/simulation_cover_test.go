@@ -10,22 +10,22 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// pair is a transition seen in some weather.
+// pair is a transition that occurred under a fault.
 type pair struct {
 	event   book.Event
 	weather string
 }
 
 const (
-	// tableFrom is how many operations a run must have to be held to the table of transitions.
+	// tableFrom is the number of operations from which a run must cover the table of transitions.
 	tableFrom = 5_000
 	// moreRounds is the maximum number of additional rounds for the missing pairs of the table.
 	moreRounds = 60
-	// breakersRest is time enough for a provider's breaker to try again, however often it has failed.
+	// breakersRest is enough time for a provider's breaker to allow a probe, even after many failures.
 	breakersRest = 6 * time.Minute
 )
 
-// table is every transition that a run must reach, with the weather in which it must.
+// table returns every transition that a run must reach, with the fault under which it must occur.
 func table() []pair {
 	var all []pair
 	for _, f := range append([]string{"fair", "database_lost_before", "database_lost_after", "database_conflict", unreachable}, faultNames()...) {
@@ -51,7 +51,7 @@ func faultNames() []string {
 	return names
 }
 
-// weatherCalled is the weather with one fault and a name of the table.
+// weatherCalled returns the weather with one fault and a name of the table.
 func weatherCalled(name string) weather {
 	for _, f := range databaseFaults {
 		if w := (weather{database: f}); w.name() == name {
@@ -95,7 +95,7 @@ func (w *world) cover() {
 			tried = append(tried, p.weather)
 			w.settleRoutes()
 			w.pass(1, breakersRest)
-			// Every request meets the fault, those that ask for a token, a name or a status as well.
+			// The fault affects every request, including requests for a token, a name or a status.
 			w.blow(weatherCalled(p.weather), 8*callersAtOnce)
 			w.round()
 			more++
@@ -122,7 +122,7 @@ func (w *world) missing() (missing []pair, shown []string) {
 	return slices.DeleteFunc(table(), func(p pair) bool { return seen[p] > 0 }), shown
 }
 
-// events are the transitions that a row proves.
+// events returns the transitions that a row proves.
 func events(r *row) []book.Event {
 	all := []book.Event{book.EventAccepted}
 	add := func(yes bool, e book.Event) {
@@ -133,7 +133,7 @@ func events(r *row) []book.Event {
 	add(r.posts > 1, book.EventRepeated)
 	add(r.attempt > 1, book.EventRerouted)
 	add(r.unsent > 0, book.EventUnsent)
-	add(r.note != "", book.EventDoubted) // an operator ended it, for whom it had been called
+	add(r.note != "", book.EventDoubted) // an operator resolved it, so the payment had needed attention
 	add(r.status == "success", book.EventSucceeded)
 	add(r.status == "failed" || r.status == "declined" || r.status == "invalid", book.EventFailed)
 	add(r.paidLate > 0, book.EventPaidLate)

@@ -11,8 +11,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// door is the address at which the providers are reached. While it is shut, connections are refused, so
-// that not one byte of a request leaves.
+// door is the address of the providers. While it is shut, connections are refused, so that no byte of a request is sent.
 type door struct {
 	t       *testing.T
 	handler http.Handler
@@ -26,14 +25,14 @@ func newDoor(t *testing.T, handler http.Handler) *door {
 		t.Fatal(err)
 	}
 	d := &door{t: t, handler: handler, address: l.Addr().String()}
-	// A socket that is bound and never listens keeps others from the port while the door is shut.
+	// A socket that is bound and never listens keeps other programs from the port while the door is shut.
 	if keeper, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0); err == nil {
 		place := &unix.SockaddrInet4{Port: l.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
 		if err := unix.SetsockoptInt(keeper, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = unix.Close(keeper) })
-		l.Close() // it may not listen while the keeper takes its place
+		l.Close() // the listener must be closed before the keeper binds the port
 		if err := unix.Bind(keeper, place); err != nil {
 			t.Logf("the port is not kept: %v", err)
 		}
@@ -62,7 +61,7 @@ func (d *door) open() {
 	d.server.Start()
 }
 
-// shut refuses connections, and ends those that there are.
+// shut refuses new connections, and closes existing ones.
 func (d *door) shut() {
 	if d.server != nil {
 		d.server.Close()

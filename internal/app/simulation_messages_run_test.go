@@ -20,10 +20,10 @@ func (s *texting) keep(m *send) {
 	switch {
 	case m.status == http.StatusOK && m.wrong == "":
 	case refused && m.wrong != "":
-	case m.status == http.StatusPaymentRequired && m.from == s.texters[2]: // whose credits run out
+	case m.status == http.StatusPaymentRequired && m.from == s.texters[2]: // a customer whose credits are used up
 	case m.status == http.StatusForbidden && m.vanishes:
 	case m.status == http.StatusTooManyRequests && m.otp:
-	case m.status == http.StatusConflict && m.first != nil: // while the same is being asked for
+	case m.status == http.StatusConflict && m.first != nil: // while the same request is in progress
 	case m.status == http.StatusServiceUnavailable && lost:
 		m.unclear = true
 	default:
@@ -45,7 +45,7 @@ func (s *texting) keep(m *send) {
 	m.first.status, m.first.campaign, m.first.cost = m.status, m.campaign, m.cost
 }
 
-// stop is the operator who ends a campaign that is on its way.
+// stop stops a running campaign, as an operator does.
 func (s *texting) stop(sends []*send) {
 	if s.weather.database != db.FaultNone {
 		return
@@ -59,7 +59,7 @@ func (s *texting) stop(sends []*send) {
 		_, err := n.messaging.StopCampaign(tx, sends[large].campaign)
 		return err
 	})
-	if err != nil && !problem.Is(err, problem.Duplicate) { // it is over already
+	if err != nil && !problem.Is(err, problem.Duplicate) { // the campaign has ended already
 		s.t.Errorf("stop a campaign: %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func (s *texting) change() {
 
 var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
 
-// enter types the codes that came on handsets: the right one is taken once.
+// enter verifies the codes that arrived on handsets. A correct code is accepted once.
 func (s *texting) enter(sends []*send) {
 	for _, m := range sends {
 		if !m.otp || m.status != http.StatusOK || m.first != nil || m.to["233240000001"] {
@@ -121,7 +121,7 @@ func (s *texting) still() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	for range 2 { // what one finishes may wake the other
+	for range 2 { // the end of one piece of work may start another
 		for _, n := range s.nodes {
 			if n.jobs.Quiet(ctx) != nil {
 				return false
@@ -134,7 +134,7 @@ func (s *texting) still() bool {
 	return true
 }
 
-// rest waits until no goroutine has anything to do. Work under way may itself wait for a moment to pass.
+// rest waits until no goroutine has work. Running work may itself wait for the clock.
 func (s *texting) rest() {
 	s.t.Helper()
 	for until := time.Now().Add(simulationPatience); !s.still(); s.wait(100 * time.Millisecond) {
@@ -144,8 +144,7 @@ func (s *texting) rest() {
 	}
 }
 
-// wait lets a little time go by. A connection lives by the machine's clock: while there is none, that one
-// goes on too.
+// wait lets a little time pass. Connections use the machine's clock, so without a connection it also lets real time pass.
 func (s *texting) wait(d time.Duration) {
 	if !s.connected() {
 		<-s.look.C
@@ -153,8 +152,7 @@ func (s *texting) wait(d time.Duration) {
 	s.advance(d)
 }
 
-// undelivered counts the chunks that are not over, those without a row of their own too; -1: the database
-// does not say.
+// undelivered counts the unfinished chunks, also those without a separate row. It returns -1 if the database does not answer.
 func (s *texting) undelivered() (n int64) {
 	if s.nodes[0].db.Read(context.Background(), func(tx *db.Tx) error {
 		_, err := tx.One(`SELECT CAST(coalesce(sum(left_over), 0) AS INTEGER) + (SELECT count(*) FROM campaigns c WHERE c.numbers <> ''
@@ -167,8 +165,7 @@ func (s *texting) undelivered() (n int64) {
 	return n
 }
 
-// deliver waits until everything was handed over or given up. A chunk that is between two nodes shows
-// nowhere but in its row.
+// deliver waits until every message was sent or given up. A chunk that changes its node is visible only in its row.
 func (s *texting) deliver() {
 	s.t.Helper()
 	s.rest()
@@ -181,7 +178,7 @@ func (s *texting) deliver() {
 	}
 }
 
-// passing lets time go by until the function that it returns is called, for what waits on this goroutine.
+// passing lets time pass until the returned function is called, for work that this goroutine waits for.
 func (s *texting) passing() func() {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -31,9 +31,9 @@ import (
 // unknown.
 
 const (
-	// textsAtOnce is how many requests customers make at the same time in one round.
+	// textsAtOnce is the number of requests that customers make at the same time in one round.
 	textsAtOnce = 20
-	// textRoundsBetweenRestarts is how often a node leaves in the middle of a delivery.
+	// textRoundsBetweenRestarts is the number of rounds between two restarts of a node during a delivery.
 	textRoundsBetweenRestarts = 7
 	// moreTextRounds is the maximum number of additional rounds for the missing outcomes of the table.
 	moreTextRounds = 16
@@ -57,19 +57,19 @@ type texting struct {
 	*world
 	texters []*texter
 	sends   []*send
-	keyed   []*send // of the last day, which may be asked for again
-	numbers int     // that got a one-time password
-	checked int     // one-time passwords that were verified
+	keyed   []*send // requests of the last day, which may be repeated
+	numbers int     // number of phone numbers that got a one-time password
+	checked int     // number of verified one-time passwords
 	look    *time.Ticker
 }
 
-// texter is a customer as a sender of messages.
+// texter is a customer that sends messages.
 type texter struct {
 	*customer
-	sender, pending string              // sender IDs, approved and not
+	sender, pending string              // an approved sender ID, and one that is not approved
 	groups          map[string][]string // numbers by group
 	optedOut        map[string]bool     // by number
-	credits         int64               // that were sold
+	credits         int64               // number of credits sold
 }
 
 func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
@@ -107,7 +107,7 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 	return s
 }
 
-// addGroup makes a contact group of so many numbers.
+// addGroup creates a contact group with a number of contacts.
 func (s *texting) addGroup(x *texter, size int) string {
 	s.t.Helper()
 	g, _, err := s.node().contacts.AddGroup(context.Background(), idempotency.Caller{Tenant: x.id}, fmt.Sprintf("Friends %d", s.random.Uint32()), "")
@@ -130,7 +130,7 @@ func (s *texting) addGroup(x *texter, size int) string {
 // instead, because their timing depends on the machine.
 var textMagic = []string{"001", "003", "004", "008", "020", "021", "024", "026"}
 
-// number draws a mobile number, as a person writes it.
+// number draws a mobile number in a form in which people write it.
 func (s *texting) number() string {
 	prefix := simPrefix[simNetworks[s.random.IntN(len(simNetworks))]]
 	if s.random.IntN(8) == 0 {
@@ -141,22 +141,22 @@ func (s *texting) number() string {
 
 func international(number string) string { return "233" + strings.TrimPrefix(number, "0") }
 
-// send is one request for messages, with its answer.
+// send is one request for messages, with its response.
 type send struct {
 	from     *texter
 	otp      bool
-	id       string // in every part of its text
-	text     string // as the campaign has it
+	id       string // contained in every part of its text
+	text     string // text of the campaign
 	path     string
-	body     map[string]any  // nil: everything is in the path
+	body     map[string]any  // nil: all values are in the path
 	key      string          // Idempotency-Key
-	named    map[string]bool // numbers, those that opted out as well
+	named    map[string]bool // all numbers, also those that opted out
 	to       map[string]bool
 	invalid  int
 	excluded int
-	wrong    string // why it must be refused
-	vanishes bool   // a group of it is deleted meanwhile
-	first    *send  // that it repeats
+	wrong    string // reason why it must be refused
+	vanishes bool   // one of its groups is deleted during the request
+	first    *send  // the request that it repeats
 	at       time.Time
 	weather  string
 
@@ -164,7 +164,7 @@ type send struct {
 	message  string
 	campaign string
 	cost     int64
-	unclear  bool // an answer was lost: it may have been accepted all the same
+	unclear  bool // an answer was lost, so the request may have been accepted
 }
 
 // draw makes a random request.
@@ -182,7 +182,7 @@ func (s *texting) draw(place int) *send {
 	var numbers, recipients []string
 	for range []int{1, 1, 2, 3, 8, 20, 250}[s.random.IntN(7)] {
 		numbers = append(numbers, s.number())
-		if s.random.IntN(6) == 0 { // one that is there already
+		if s.random.IntN(6) == 0 { // a group that exists
 			numbers = append(numbers, numbers[s.random.IntN(len(numbers))])
 		}
 		if s.random.IntN(12) == 0 {
@@ -225,7 +225,7 @@ func (m *send) join(group string) {
 	}
 }
 
-// exclude leaves out who wants no messages.
+// exclude removes numbers that opted out.
 func (m *send) exclude() {
 	m.to, m.excluded = map[string]bool{}, 0
 	for n := range m.named {
@@ -237,7 +237,7 @@ func (m *send) exclude() {
 	}
 }
 
-// drawText draws a text in which every part names the request, and who it is from.
+// drawText draws a text in which every part contains the ids of the request and of its customer.
 func (s *texting) drawText(m *send) (sender string) {
 	sender = m.from.sender
 	switch m.text = m.id; s.random.IntN(5) {
@@ -246,7 +246,7 @@ func (s *texting) drawText(m *send) (sender string) {
 	case 1:
 		m.text = m.filled(400) // three
 	case 2:
-		m.text = "Akwaaba \u20b5 " + m.filled(100) // two of UCS-2
+		m.text = "Akwaaba \u20b5 " + m.filled(100) // two parts of UCS-2
 	}
 	switch s.random.IntN(20) {
 	case 0:
@@ -259,12 +259,12 @@ func (s *texting) drawText(m *send) (sender string) {
 	return sender
 }
 
-// filled is a text of about so many characters.
+// filled returns a text of about n characters.
 func (m *send) filled(characters int) string {
 	return strings.TrimSpace(strings.Repeat(m.id+" ", characters/(len(m.id)+1)))
 }
 
-// drawOTP makes a request for a one-time password, mostly to a number of its own.
+// drawOTP draws a request for a one-time password, usually to a new number.
 func (s *texting) drawOTP(m *send) {
 	s.numbers++
 	number := fmt.Sprintf("02477%05d", s.numbers)
@@ -313,7 +313,7 @@ func (m *send) ask(n *App) {
 	}
 }
 
-// turn draws the weather of the next round.
+// turn draws the faults of the next round.
 func (s *texting) turn() {
 	var next weather
 	switch s.rounds % 4 {
@@ -335,8 +335,8 @@ func (s *texting) nextTextFault() sim.FaultKind {
 	return textFaults[s.storms%len(textFaults)].Kind
 }
 
-// textFaults are the message centre's faults. What ends a connection is rare: the client waits longer
-// before each next try, by the machine's clock.
+// textFaults are the message centre's faults. Faults that end a connection are rare, because the client waits longer before each
+// further try, by the machine's clock.
 var textFaults = []sim.Fault{
 	{Kind: sim.Throttle, Every: 3, Count: 20}, {Kind: sim.QueueFull, Every: 5, Count: 15}, {Kind: sim.RefuseOutright, Every: 2, Count: 500},
 	{Kind: sim.AnswerLost, Every: 50, Count: 1}, {Kind: sim.RequestLost, Every: 10, Count: 2}, {Kind: sim.Outage, Every: 30, Count: 1},
@@ -347,7 +347,7 @@ var textFaults = []sim.Fault{
 	{Kind: sim.OddReceipt, Count: 5_000},
 }
 
-// blow makes a weather at the message centre and the database.
+// blow injects faults at the message centre and the database.
 func (s *texting) blow(next weather) {
 	s.world.blow(weather{database: next.database}, 0)
 	s.weather = next
@@ -361,8 +361,8 @@ func (s *texting) blow(next weather) {
 	}
 }
 
-// round is one stretch of weather: customers ask all at once, an operator stops something, a node may
-// leave, time passes until everything is delivered or given up.
+// round is one period with the same faults. Customers send requests at the same time, an operator may stop a campaign, and a node
+// may stop. Then time passes until every message is sent or given up.
 func (s *texting) round() {
 	s.rounds++
 	s.keyed = slices.DeleteFunc(s.keyed, func(m *send) bool { return s.clock.Since(m.at) > keyLasts })
@@ -393,7 +393,7 @@ func (s *texting) round() {
 		still()
 		s.blow(before)
 	}
-	for range 40 { // the weather lasts while the messages go out
+	for range 40 { // the faults last while messages are sent
 		if s.still() && s.undelivered() == 0 || s.weather.provider == sim.Silent && len(s.sim.Faults()) == 0 {
 			break
 		}
@@ -401,7 +401,7 @@ func (s *texting) round() {
 	}
 	cut := s.weather.provider == sim.Silent
 	s.calm()
-	if cut { // who was never answered learns so
+	if cut { // clients without an answer get an error
 		s.sim.Centre.Disconnect()
 	}
 	s.deliver()
@@ -414,10 +414,10 @@ func (s *texting) round() {
 	s.rest()
 }
 
-// keyLasts is how long an Idempotency-Key is used again here; it holds for a day.
+// keyLasts is how long the test repeats an Idempotency-Key. A key is valid for a day.
 const keyLasts = 12 * time.Hour
 
-// again repeats an earlier request, as a client does that lost an answer.
+// again repeats an earlier request, as a client does after a lost answer.
 func (s *texting) again() *send {
 	first := s.keyed[s.random.IntN(len(s.keyed))]
 	m := *first

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// textRow is a message as the table has it at the end, with its campaign.
+// textRow is a message in its table at the end, with its campaign.
 type textRow struct {
 	tenant, campaign, kind, text, state, recipient, status, why string
 	no, segments, credits, accepted, open                       int64
@@ -63,7 +63,7 @@ func (m *textRow) outcome() string {
 // textPair is an outcome of a message under a fault. An empty fault stands for any fault.
 type textPair struct{ outcome, weather string }
 
-// textTable is every outcome that a run must reach, with the weather in which it must.
+// textTable returns every outcome that a run must reach, with the fault under which it must occur.
 func textTable() []textPair {
 	all := []textPair{{"rejected", string(sim.RefuseOutright)}, {"failed", string(sim.FailLater)}, {"lost", string(sim.RequestLost)},
 		{"submitted", string(sim.CallbackMissing)}, {"stopped", ""}, {"expired", ""}, {"invalid", ""}}
@@ -215,7 +215,7 @@ func (s *texting) checkCentre(rows []textRow) {
 			s.t.Errorf("%s got %q %d times", g.To, g.Text, g.Accepted)
 		}
 	}
-	type sum struct{ known, taken, lost int64 } // segments of one number
+	type sum struct{ known, taken, lost int64 } // numbers of segments to one phone number
 	numbers := map[string]*sum{}
 	for i := range rows {
 		m := &rows[i]
@@ -232,7 +232,7 @@ func (s *texting) checkCentre(rows []textRow) {
 		of.known += m.accepted
 		of.lost += m.segments - m.accepted
 		switch {
-		case m.refunded() && m.why != lost && n > 0 && !(s.cfg.SMPP.Resend && m.kind == "campaign"): // which may be refused the second time
+		case m.refunded() && m.why != lost && n > 0 && !(s.cfg.SMPP.Resend && m.kind == "campaign"): // a second try may have been refused
 			s.t.Errorf("the message of %s to %s is %s (%s) and was given back; the message centre took %d segments", m.text, m.recipient, m.status, m.why, n)
 		case m.accepted > m.segments || m.open > m.accepted:
 			s.t.Errorf("the message of %s to %s has %d segments, %d accepted, %d open", m.text, m.recipient, m.segments, m.accepted, m.open)
@@ -253,7 +253,7 @@ func (s *texting) checkCentre(rows []textRow) {
 	s.t.Logf("%d segments came again", resent)
 }
 
-// noReceipt is the end of the numbers for which the message centre gives no receipt.
+// noReceipt is the end of the numbers for which the message centre sends no receipt.
 const noReceipt = "0000003"
 
 // checkReceipts checks that the message centre sent every receipt and Makola acknowledged it, and that a message without a
@@ -274,7 +274,7 @@ func (s *texting) checkReceipts(rows []textRow) {
 	}
 }
 
-// weathers are the weathers of the texts.
+// weathers returns the faults of the texts.
 func (s *texting) weathers() map[string]string {
 	weather := map[string]string{}
 	for _, m := range s.sends {

@@ -22,11 +22,11 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// operate is what operators and providers do between the customers' requests.
+// operate performs actions of operators and providers between the customers' requests.
 func (w *world) operate() {
 	ctx := context.Background()
 	if w.weather.database != db.FaultNone {
-		return // an operator whose command fails runs it again; customers are who is tested here
+		return // an operator repeats a failed command; this test is about customers
 	}
 	w.letPayoutsGo()
 	if w.rounds%2 == 0 {
@@ -35,7 +35,7 @@ func (w *world) operate() {
 		w.rearrange()
 	}
 	switch w.random.IntN(12) {
-	case 0: // money between two customers
+	case 0: // a transfer between two customers
 		from, to := w.customers[0], w.customers[2]
 		amount := money.Pesewas(100 + w.random.IntN(5_000))
 		if _, err := w.node().payments.Transfer(ctx, from.id, to.id, amount, "simulation", "test"); err != nil {
@@ -44,7 +44,7 @@ func (w *world) operate() {
 		}
 		from.given -= int64(amount)
 		to.given += int64(amount)
-	case 1: // a provider takes an older success back
+	case 1: // a provider reverses an older success
 		young := w.orders[w.lookedAt:]
 		if len(young) == 0 {
 			return
@@ -56,7 +56,7 @@ func (w *world) operate() {
 				w.sim.ReverseEntry(name, external)
 			}
 		}
-	case 2: // the daily look comes early
+	case 2: // the daily recheck runs early
 		w.pass(1, 30*time.Second)
 	case 3: // everybody reads
 		for _, c := range w.customers {
@@ -66,7 +66,7 @@ func (w *world) operate() {
 				}
 			}
 		}
-	case 5, 6, 7, 8: // somebody sets the clock of the nodes
+	case 5, 6, 7, 8: // the clock of the nodes is set
 		w.setClock()
 	case 4: // somebody polls
 		if len(w.orders) > 0 {
@@ -80,7 +80,7 @@ func (w *world) operate() {
 	}
 }
 
-// clockSteps are lengths by which a clock is set: about what decides about money, and far beyond it.
+// clockSteps are the lengths of clock steps: near the limits that decide about money, and far beyond them.
 var clockSteps = []time.Duration{-time.Hour, -10 * time.Minute, -time.Minute, time.Minute, 10 * time.Minute, time.Hour}
 
 // setClock sets the clock of the nodes without waiting. Each queue then looks for jobs that are due at the new time.
@@ -94,7 +94,7 @@ func (w *world) setClock() {
 	w.settle()
 }
 
-// letPayoutsGo allows the payouts of accounts whose payouts were stopped, as an operator does after talking to the customer.
+// letPayoutsGo allows the payouts of accounts whose payouts were stopped, as an operator does after a call with the customer.
 func (w *world) letPayoutsGo() {
 	ctx := context.Background()
 	for _, c := range w.customers {
@@ -125,7 +125,7 @@ func (w *world) clearUp() {
 	w.pass(6, 10*time.Minute)
 	w.pass(8, time.Hour)
 	w.decide()
-	// The second look at final rows comes after a day; webhooks that were refused come within three.
+	// Final rows are rechecked after a day, and refused webhooks are delivered within three days.
 	w.pass(3, 9*time.Hour)
 	w.pass(4, 24*time.Hour)
 	w.decide()
@@ -148,7 +148,7 @@ func (w *world) decide() {
 		}
 	}
 	for _, e := range w.sim.All() {
-		if e.Status != sim.Pending { // a handset that nobody answered, or a stuck order
+		if e.Status != sim.Pending { // a prompt that nobody answered, or an order without an end
 			continue
 		}
 		if e.Number%3 == 0 {
@@ -175,32 +175,32 @@ func (w *world) stuck() []book.Payment {
 
 func (w *world) resolve(p book.Payment, paid bool, reason string) {
 	_, err := w.node().payments.Resolve(context.Background(), p.ID, paid, reason, "test")
-	if problem.Is(err, problem.InProgress) { // it has just been sent again
+	if problem.Is(err, problem.InProgress) { // it was just submitted again
 		w.pass(1, problem.From(err).RetryAfter)
 		_, err = w.node().payments.Resolve(context.Background(), p.ID, paid, reason, "test")
 	}
-	if err != nil && !problem.Is(err, problem.Duplicate) { // its provider may have been quicker
+	if err != nil && !problem.Is(err, problem.Duplicate) { // the provider may have reported first
 		w.t.Errorf("resolve %s: %v", p.Reference, err)
 	}
 }
 
-// simOrders are the orders of providers that an operator may choose for what all three serve.
+// simOrders are the orders of providers from which an operator chooses for operations that all three serve.
 var simOrders = [][]string{{"mtn", "hubtel", "paystack"}, {"hubtel", "paystack", "mtn"}, {"paystack", "mtn", "hubtel"}, {"mtn", "hubtel"}, {"paystack", "hubtel"}, {"mtn"}, {"hubtel"}, {"paystack"}, {}}
 
-// both are the operations of the routes that operators change, for MTN's customers.
+// both are the operations whose routes operators change for MTN's customers.
 var both = []route.Operation{route.Collect, route.DisburseWallet, route.WalletName}
 
-// simRails take turns as the first rail for MTN's customers.
+// simRails are the rails that come first in the route of MTN's customers, one after the other.
 var simRails = []string{mtn.Name, moolre.Name, hubtel.Name, pawapay.Name, paystack.Name}
 
-// takeTurns makes another rail the first, so that each of them is reached in any run.
+// takeTurns puts another rail first in the route, so that every run reaches each rail.
 func (w *world) takeTurns() {
 	turn := w.rounds / 2 % len(simRails)
 	order := slices.Concat(simRails[turn:], simRails[:turn])
 	n := w.node()
 	w.act(n, func(tx *db.Tx) error {
 		for _, op := range both {
-			can := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return op == route.WalletName && name == pawapay.Name }) // it has no names
+			can := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return op == route.WalletName && name == pawapay.Name }) // this rail has no name lookup
 			if err := n.routes.SetRoute(tx, route.Route{Tenant: route.Any, Mode: route.Any, Operation: op, Channel: "MTN", Providers: can, Actor: "test"}); err != nil {
 				return err
 			}
@@ -209,8 +209,8 @@ func (w *world) takeTurns() {
 	})
 }
 
-// rearrange is the operator who changes which provider serves what, on any node: every node follows
-// before the customers' next requests. Pauses are short, so that customers are served most of the time.
+// rearrange changes routes, pauses or the catalogue on any node, as an operator does. Every node applies a change before the
+// customers' next requests. Pauses are short, so that customers are served most of the time.
 func (w *world) rearrange() {
 	n := w.node()
 	if name := w.provider(); w.random.IntN(3) > 0 {
@@ -226,14 +226,14 @@ func (w *world) rearrange() {
 	}
 }
 
-// change draws one change of what operators may change.
+// change makes one random change of the operators' settings.
 func (w *world) change(n *App, what int) func(*db.Tx) error {
 	own := w.customers[w.random.IntN(len(w.customers))].id
 	network := simNetworks[w.random.IntN(len(simNetworks))]
 	r := route.Route{Tenant: route.Any, Mode: route.Any, Operation: both[w.random.IntN(len(both))], Channel: "MTN",
 		Providers: simOrders[w.random.IntN(len(simOrders))], Actor: "test"}
 	switch what {
-	case 0: // another order of providers, for everybody
+	case 0: // another order of providers, for all customers
 		return func(tx *db.Tx) error { return n.routes.SetRoute(tx, r) }
 	case 1: // for one customer
 		r.Tenant, r.Mode = own, "test"
@@ -247,22 +247,23 @@ func (w *world) change(n *App, what int) func(*db.Tx) error {
 		all := append(route.Operations(), route.Any)
 		pause := route.Pause{Mode: "test", Provider: w.provider(), Operation: all[w.random.IntN(len(all))], Reason: "simulation", Actor: "test"}
 		return func(tx *db.Tx) error { return n.routes.Pause(tx, pause) }
-	case 4: // a network is not sold for a while, or is again
+	case 4: // a network is switched off for a while, or on again
 		status := []string{route.Active, route.Active, route.Inactive}[w.random.IntN(3)]
 		return func(tx *db.Tx) error {
 			return n.routes.EditNetwork(tx, msisdn.Network(network), route.Edit{Status: status})
 		}
-	case 5: // customers name it by another id from now on
+	case 5: // customers use another id of the network from now on
 		id := fmt.Sprintf("%s-%d", network, w.rounds)
 		w.networks[network] = id
 		return func(tx *db.Tx) error { return n.routes.EditNetwork(tx, msisdn.Network(network), route.Edit{ID: id}) }
 	}
-	// numbers are handed to another network
+	// a range of numbers moves to another network
 	prefix := simPrefix[simNetworks[w.random.IntN(len(simNetworks))]]
 	return func(tx *db.Tx) error { return n.routes.SetPrefix(tx, prefix, msisdn.Network(network)) }
 }
 
-// settleRoutes is the operator who puts everything back: what both serve goes to either.
+// settleRoutes restores the routes, pauses and catalogue, as an operator does. Operations that both providers serve may go to
+// either.
 func (w *world) settleRoutes() {
 	n := w.node()
 	w.act(n, func(tx *db.Tx) error {
@@ -296,7 +297,7 @@ func (w *world) provider() string {
 	return all[w.random.IntN(len(all))]
 }
 
-// act is one command of an operator on a node, in fair weather.
+// act runs one command of an operator on a node, without faults.
 func (w *world) act(n *App, do func(*db.Tx) error) {
 	w.t.Helper()
 	if err := n.db.Write(context.Background(), do); err != nil {

@@ -24,7 +24,7 @@ type order struct {
 	raw       string // sent instead of body
 	header    []string
 	reference string
-	callback  string // path at the inbox; empty: none was asked for
+	callback  string // path at the inbox; empty: no webhook was requested
 	amount    money.Pesewas
 	magic     string
 	weather   string
@@ -35,7 +35,7 @@ type order struct {
 	data    json.RawMessage
 	again   bool // repeats an earlier order
 	first   *order
-	unclear bool // asked again, and answered in a way that may have left a row
+	unclear bool // the order was repeated, and its answer may have left a row
 }
 
 // offerSeen is a package that a customer was offered.
@@ -80,7 +80,7 @@ func (w *world) makeCustomers() {
 	}
 }
 
-// readCatalogue reads the ids that orders name, in fair weather, as a client does that keeps a list.
+// readCatalogue reads the ids that orders need, without faults, as a client does that stores the list.
 func (w *world) readCatalogue() {
 	ctx := context.Background()
 	all, err := w.nodes[0].routes.Networks(ctx)
@@ -99,7 +99,7 @@ func (w *world) readCatalogue() {
 var (
 	simNetworks = []string{"MTN", "TELECEL", "AIRTELTIGO"}
 	simPrefix   = map[string]string{"MTN": "024", "TELECEL": "020", "AIRTELTIGO": "027"}
-	// Magic numbers, plain success most often.
+	// Magic numbers. Plain success is the most frequent.
 	simMagic = []string{"000", "000", "001", "001", "001", "004", "005", "006", "007", "008", "020", "021", "022", "023", "024", "025", "026", "030", "032"}
 )
 
@@ -151,7 +151,7 @@ func (o *order) payout(network, phone string) {
 func (o *order) bank(w *world) {
 	o.kind, o.path = "bank", "/payment-api/send/bank"
 	if o.magic == "024" || o.magic == "026" {
-		o.magic = "001" // refused before any money moves, by the query for the name
+		o.magic = "001" // the query for the name refuses it before any money moves
 	}
 	o.body = map[string]any{"amount": o.amount.String(), "bank_id": w.nodes[0].ready.BankID, "account_number": "104000" + "0000" + o.magic, "client_reference": o.reference}
 }
@@ -172,7 +172,7 @@ func (o *order) buy(w *world, network, phone string) {
 		"destination": simPrefix[network] + "5551234", "type": "momo", "transaction_id": o.reference}
 }
 
-// bundle buys a package, asking for offers first when none is known.
+// bundle buys a package. It first requests the offers if none is known.
 func (o *order) bundle(w *world) {
 	offer, ok := w.offer(o.customer)
 	if !ok {
@@ -207,7 +207,7 @@ func (w *world) offer(c *customer) (offerSeen, bool) {
 	return offerSeen{customer: c, service: s.ID, id: row.ID, network: string(s.Network), phone: phone, amount: amount}, true
 }
 
-// spoil makes a request that must be refused whatever else happens.
+// spoil makes a request that must be refused in any case.
 func (o *order) spoil(w *world) {
 	o.kind, o.callback = "garbage", ""
 	switch w.random.IntN(6) {
@@ -259,7 +259,7 @@ func (w *world) keep(o *order) {
 	ok := o.status == http.StatusOK || o.status == http.StatusBadRequest || o.status == http.StatusUnprocessableEntity ||
 		o.status == http.StatusServiceUnavailable || o.status == http.StatusNotFound || o.status == http.StatusConflict || o.status == http.StatusTooManyRequests
 	if o.status == http.StatusForbidden && w.takenBack && strings.Contains(o.message, "stopped") {
-		ok = true // a reversal took more than its wallet had
+		ok = true // a reversal took more than the wallet had
 	}
 	if !ok {
 		w.t.Errorf("%s %s: %d %s", o.kind, o.reference, o.status, o.message)
@@ -267,7 +267,7 @@ func (w *world) keep(o *order) {
 	if o.kind == "garbage" && o.status < 400 {
 		w.t.Errorf("garbage was answered with %d: %v %s", o.status, o.body, o.raw)
 	}
-	// A breaker that an outage opened lets one request through at a time until one has ended well.
+	// After an outage, an open breaker allows one request at a time until one succeeds.
 	if o.status == http.StatusServiceUnavailable && w.weather.fair() && !strings.HasSuffix(o.code, "_unavailable") {
 		w.t.Errorf("%s %s: 503 %s in fair weather", o.kind, o.reference, o.message)
 	}
@@ -275,7 +275,7 @@ func (w *world) keep(o *order) {
 		return
 	}
 	if o.again {
-		// Nothing was kept of a request that was refused, so that the same reference may come again.
+		// A refused request stored nothing, so its reference may be used again.
 		if o.status == http.StatusOK {
 			o.first.status, o.first.data = o.status, o.data
 		}

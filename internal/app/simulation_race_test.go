@@ -2,7 +2,7 @@
 
 package app
 
-// The lengths of the simulations in the gate. The race detector makes everything some ten times slower, so they are shorter with it.
+// The lengths of the simulations in the gate. With the race detector everything is about ten times slower, so they are shorter.
 const (
 	simulationOpsDefault = 1_200
 	simulationTextRounds = 8

@@ -46,26 +46,26 @@ const (
 	wholeTextRounds = 24
 )
 
-// booksEvery is how often nodes of a simulation check the books, in virtual time. verify checks them at the end.
+// booksEvery is the interval, in virtual time, in which the nodes of a simulation check the books. verify checks them at the end.
 const booksEvery = 2 * time.Hour
 
-// callersAtOnce is how many customers ask at the same time in one round.
+// callersAtOnce is the number of customers that send requests at the same time in one round.
 const callersAtOnce = 128
 
-// simulationPatience is how long everything may take to come to rest: the limit of a broken program, not
-// of a slow machine.
+// simulationPatience is the maximum time until everything is idle. Only a broken program reaches it.
 const simulationPatience = 10 * time.Minute
 
-// roundsBetweenRestarts is how often a node leaves gracefully and another comes.
+// roundsBetweenRestarts is the number of rounds between two graceful restarts of a node.
 const roundsBetweenRestarts = 16
 
-// simulationRun is a seed of the simulations and the length of its run, 0 for the usual one.
+// simulationRun is a seed of the simulations and the length of the run. 0 is the usual length.
 type simulationRun struct {
 	seed   uint64
 	length int
 }
 
-// simulationRuns are those that the command line asks for, else those of the file: the gate's own, and each that once failed.
+// simulationRuns returns the runs of the command line. Without them it returns the runs of the file: those of the gate, and each
+// run that once failed.
 func simulationRuns(t *testing.T, simulation string) (runs []simulationRun) {
 	t.Helper()
 	if *simulationSeed > 0 {
@@ -94,7 +94,7 @@ func simulationRuns(t *testing.T, simulation string) (runs []simulationRun) {
 	return runs
 }
 
-// eachSimulation runs a simulation with each of its seeds on the engines of the step, with a seed of its own on each.
+// eachSimulation runs a simulation with each of its seeds on each engine. The engines use different seeds.
 func eachSimulation(t *testing.T, simulation string, one func(t *testing.T, engine db.Engine, run simulationRun)) {
 	t.Parallel()
 	for _, run := range simulationRuns(t, simulation) {
@@ -110,7 +110,7 @@ func eachSimulation(t *testing.T, simulation string, one func(t *testing.T, engi
 	}
 }
 
-// gateOr returns the length of a simulation: short in the gate, whole in make deep.
+// gateOr returns the length of a simulation: short in the gate, complete in make deep.
 func gateOr(gate, whole int) int {
 	if matrix.Whole() {
 		return whole
@@ -136,8 +136,8 @@ type world struct {
 	t      *testing.T
 	engine db.Engine
 	random *rand.Rand
-	clock  *clock.Clock // of the nodes; steps set it
-	theirs *clock.Clock // of the providers
+	clock  *clock.Clock // clock of the nodes, which steps change
+	theirs *clock.Clock // clock of the providers
 	faults *db.Faults
 	sim    *simulated
 	door   *door
@@ -150,14 +150,14 @@ type world struct {
 	services  []route.Service
 	asked     int
 	rounds    int
-	storms    int // rounds with a provider's fault
+	storms    int // number of rounds with a fault of a provider
 	started   int // nodes
 	orders    []*order
 	weather   weather
-	changes   [7]int // what operators rearranged, by kind
-	steps     int    // of the clock
-	lookedAt  int    // orders of which the second look has come
-	takenBack bool   // some success was, so that payouts of a tenant may be stopped
+	changes   [7]int // number of operators' changes, by kind
+	steps     int    // number of clock steps
+	lookedAt  int    // number of orders whose second status query was made
+	takenBack bool   // a success was reversed, so payouts of a tenant may be stopped
 }
 
 // customer is a tenant with a key, and the money that the test gave it.
@@ -166,10 +166,10 @@ type customer struct {
 	given   int64
 }
 
-// worldBegins is when the clocks of a world begin.
+// worldBegins is the time at which the clocks of a world begin.
 var worldBegins = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// newWorld makes a world; prepare, which may be nil, completes it before its first node starts.
+// newWorld creates a world. prepare, which may be nil, completes it before its first node starts.
 func newWorld(t *testing.T, engine db.Engine, seed uint64, prepare func(*world)) *world {
 	w := &world{t: t, engine: engine, random: rand.New(rand.NewPCG(seed, 42)), faults: &db.Faults{},
 		clock: clock.NewManual(worldBegins), theirs: clock.NewManual(worldBegins)}
@@ -201,18 +201,18 @@ func newWorld(t *testing.T, engine db.Engine, seed uint64, prepare func(*world))
 	return w
 }
 
-// startNode starts a Makola on the world's database.
+// startNode starts a node on the world's database.
 func (w *world) startNode() {
 	w.t.Helper()
 	w.started++
 	cfg := w.cfg
 	cfg.Node = fmt.Sprintf("node-%d", w.started)
-	cfg.SMSRoutes = []config.SMSRoute{{Providers: []string{"smpp"}}} // the books of texts know the message centre alone
+	cfg.SMSRoutes = []config.SMSRoute{{Providers: []string{"smpp"}}} // the checks of texts support only the message centre
 	log := slog.New(slog.DiscardHandler)
 	if *simulationLog {
 		log = slog.New(slog.NewTextHandler(testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
-	// A lease is kept on the database's own clock: a slow machine must not make a node look dead.
+	// A lease uses the database's own clock, because a slow machine must not make a node look dead.
 	n, err := Start(context.Background(), cfg, Options{Version: "simulation", Clock: w.clock, Faults: w.faults, Log: log, Lease: 10 * time.Minute, BooksEvery: booksEvery})
 	if err != nil {
 		w.t.Fatalf("start: %v", err)
@@ -228,7 +228,7 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// restart lets the oldest node leave and starts another, before it leaves where two can be.
+// restart stops the oldest node and starts another. If two nodes can run at once, the new node starts first.
 func (w *world) restart() {
 	if w.engine == db.Postgres {
 		w.startNode()
@@ -244,8 +244,8 @@ func (w *world) restart() {
 	w.adopted()
 }
 
-// adopted waits until the nodes that run have the jobs of those that do not: they look by the machine's
-// clock, and the world's can be days further by then.
+// adopted waits until the running nodes have the jobs of ended nodes. Nodes search by the machine's clock, and the world's clock
+// may be days ahead by then.
 func (w *world) adopted() {
 	w.t.Helper()
 	owners := make([]string, len(w.nodes))
@@ -271,7 +271,7 @@ const nobodysJobs = `SELECT count(*) FROM jobs WHERE owner <> 'dead' AND substr(
 // node returns one of the nodes.
 func (w *world) node() *App { return w.nodes[w.random.IntN(len(w.nodes))] }
 
-// round is one stretch of weather: customers ask all at once, operators act, time passes.
+// round is one period with the same faults: customers send requests at the same time, operators act, and time passes.
 func (w *world) round() {
 	w.rounds++
 	orders := make([]*order, callersAtOnce)
@@ -300,8 +300,8 @@ func (w *world) round() {
 	}
 }
 
-// await waits for the customers' answers. A request may itself wait for a moment that only the clock
-// brings, such as the next try of a transaction that the database has lost.
+// await waits for the answers to customers. A request may itself wait for the clock, for example until a lost transaction is tried
+// again.
 func (w *world) await(group *sync.WaitGroup) {
 	w.t.Helper()
 	answered := make(chan struct{})
@@ -326,7 +326,7 @@ func (w *world) await(group *sync.WaitGroup) {
 	}
 }
 
-// pass lets time go by in steps: everything that is due happens before the next step.
+// pass advances the time in steps. Everything due happens before the next step.
 func (w *world) pass(steps int, step time.Duration) {
 	for range steps {
 		w.settle()
@@ -335,18 +335,18 @@ func (w *world) pass(steps int, step time.Duration) {
 	w.settle()
 }
 
-// advance lets time go by for everybody.
+// advance advances all clocks.
 func (w *world) advance(d time.Duration) {
 	w.theirs.Advance(d)
 	w.clock.Advance(d)
 }
 
-// settle waits until no goroutine has anything to do at this moment.
+// settle waits until no goroutine has work at the present time of the clock.
 func (w *world) settle() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), simulationPatience)
 	defer cancel()
-	for range 2 { // what one finishes may wake the other
+	for range 2 { // the end of one piece of work may start another
 		for _, n := range w.nodes {
 			if err := n.jobs.Quiet(ctx); err != nil {
 				w.t.Fatalf("round %d: jobs do not come to rest: %v; %+v", w.rounds, err, n.jobs.Counts())
@@ -388,7 +388,7 @@ type simInbox struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	told   map[string][]string
-	refuse func() bool // answers 500 instead
+	refuse func() bool // whether to answer 500
 }
 
 func newSimInbox(t *testing.T) *simInbox {

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// row is a payment as the table has it at the end.
+// row is a payment in its table at the end.
 type row struct {
 	tenant, kind, id, reference, status, reason, rail, parent, child, mode, note string
 	external, attemptReference, callback                                         string
@@ -38,7 +38,7 @@ func (w *world) rows() []row {
 				&p.attemptReference, &p.callback, &p.amount, &p.charges, &p.bearer, &p.attempt, &p.posts, &p.unsent, &p.refused, &p.note, &turned, &p.paidLate)
 			p.turned = moment(turned)
 			if p.attemptReference == "" {
-				p.attemptReference = p.external // of the first attempt
+				p.attemptReference = p.external // the reference of the first attempt
 			}
 			all = append(all, p)
 			return err
@@ -139,7 +139,7 @@ func (w *world) checkBook(r *row) {
 	case r.status == "success" && r.turned == nil, r.status == "failed" && r.turned != nil && r.kind != "collection":
 		want = 1
 	case r.kind == "collection" && r.status == "success" && r.turned != nil:
-		// Reversed, or paid late: the ledger's transfers say which, and the floats below hold them to it.
+		// It was reversed or paid late. The ledger's transfers show which, and the floats below are compared with them.
 		return
 	}
 	if done != want {
@@ -209,7 +209,7 @@ func (w *world) checkWebhooks(rows []row, byReference map[string]*row) {
 		}
 		late := false
 		if o.kind == "buy" {
-			late = r.paidLate > 0 // the money came when the airtime had failed: that is told, too
+			late = r.paidLate > 0 // the money arrived after the airtime had failed, which a webhook also reports
 			r = children[r.id]
 		}
 		if r == nil {

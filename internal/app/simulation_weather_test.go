@@ -41,11 +41,10 @@ func (w weather) name() string {
 	return "fair"
 }
 
-// unreachable is the name of the weather in which no byte reaches a provider.
+// unreachable is the name of the fault in which no byte reaches a provider.
 const unreachable = "unreachable"
 
-// simFaults are the providers' faults of the simulation. What answers slowly is left to the process
-// tests: it waits for real time.
+// simFaults are the providers' faults of the simulation. Process tests cover slow answers, because these need real time.
 var simFaults = []sim.FaultKind{
 	sim.AnswerLost, sim.RequestLost, sim.ErrorBefore, sim.ErrorAfter, sim.Malformed, sim.Outage, sim.Throttle, sim.Unauthorized, sim.Forbidden,
 	sim.CallbackDuplicate, sim.CallbackEarly, sim.CallbackLate, sim.CallbackMissing, sim.CallbackForged, sim.CallbackStale,
@@ -53,7 +52,7 @@ var simFaults = []sim.FaultKind{
 	sim.RefuseAfter, sim.StatusLag, sim.StatusAnswer, sim.StatusOther, refusedOpen,
 }
 
-// refusedOpen is the weather in which Hubtel refuses a collection clearly, prompts its payer and sends no callback.
+// refusedOpen is the fault in which Hubtel refuses a collection clearly, prompts its payer and sends no callback.
 const refusedOpen sim.FaultKind = "refused_open"
 
 // lag is how long a slow provider reports an accepted payment as unknown. It is shorter than the provider's VisibleAfter.
@@ -61,11 +60,11 @@ const lag = 40 * time.Second
 
 var databaseFaults = []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}
 
-// changeWeather draws the round's weather. The providers' faults come in turn, so that every one comes.
+// changeWeather draws the round's faults. The providers' faults take turns, so that each occurs.
 func (w *world) changeWeather() {
 	var next weather
 	switch w.rounds % 5 {
-	case 0: // fair, but for one in three
+	case 0: // no fault of the database in two of three rounds
 		next.unreachable = w.rounds/5%3 == 2
 	case 1, 2:
 		next.provider = w.nextFault()
@@ -78,7 +77,7 @@ func (w *world) changeWeather() {
 	w.blow(next, 1+w.random.IntN(callersAtOnce/2))
 }
 
-// blow makes a weather; so many requests meet the providers' fault.
+// blow injects faults. The providers' fault affects a number of requests.
 func (w *world) blow(next weather, requests int) {
 	w.calm()
 	w.weather = next
@@ -104,7 +103,7 @@ func (w *world) blow(next weather, requests int) {
 	}
 }
 
-// The Answers that are worth trying at each provider.
+// The useful Answers of each provider.
 var (
 	refusalAnswers = map[string][]string{mtn.Name: mtn.RefusalAnswers(), hubtel.Name: hubtel.RefusalAnswers(), paystack.Name: paystack.RefusalAnswers(),
 		pawapay.Name: pawapay.RefusalAnswers(), moolre.Name: moolre.RefusalAnswers()}

@@ -31,7 +31,7 @@ func TestSimulatorPage_explainsEveryFault(t *testing.T) {
 	}
 }
 
-// TestScreen_hubtelAsOnThePage: a reader of the page, or of the first screen, can point a client of Hubtel at the simulator.
+// TestScreen_hubtelAsOnThePage: with the page or the first screen, a reader can connect a client of Hubtel to the simulator.
 func TestScreen_hubtelAsOnThePage(t *testing.T) {
 	t.Parallel()
 	page, err := guides.New(guides.Values{Document: openapi.For("", "", ""), MTN: "http://127.0.0.1:8191/mtn"}).Page("/docs/testing")
@@ -49,7 +49,7 @@ func TestScreen_hubtelAsOnThePage(t *testing.T) {
 	}
 }
 
-// A reader of the page, or of the first screen, can point a client of MTN's sandbox at the simulator.
+// With the page or the first screen, a reader can connect a client of MTN's sandbox to the simulator.
 func TestSimulatorPage_hasMTNCredentials(t *testing.T) {
 	t.Parallel()
 	page, err := guides.New(guides.Values{Document: openapi.For("", "", ""), MTN: "http://127.0.0.1:8191/mtn"}).Page("/docs/testing")

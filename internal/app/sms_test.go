@@ -47,7 +47,7 @@ func newSMSSite(t *testing.T) *smsSite {
 	return s
 }
 
-// replace starts another simulator in the place of the one before, which ends.
+// replace starts another simulator in place of the earlier one, and stops that one.
 func (s *smsSite) replace() {
 	s.t.Helper()
 	fresh, err := simulate(sim.Options{}, mtn.Options{}, smsc.Options{})
@@ -66,7 +66,7 @@ func (s *smsSite) node(name string, storage config.Storage) *App {
 	s.t.Helper()
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: s.url, Connections: 4, DrainFor: time.Minute, Node: name,
 		Storage: storage}
-	// A lease is kept by the machine's clock: a slow machine must not make a node look dead.
+	// A lease uses the machine's clock, because a slow machine must not make a node look dead.
 	a, err := Start(context.Background(), cfg, Options{Version: name, Log: slog.New(slog.DiscardHandler), Lease: 10 * time.Minute})
 	if err != nil {
 		s.t.Fatal(err)
@@ -79,7 +79,7 @@ func (s *smsSite) node(name string, storage config.Storage) *App {
 	return a
 }
 
-// send sends from the demo tenant through a node and waits until the text is on its handset, once.
+// send sends a text from the demo tenant through a node, and waits until its handset has the text once.
 func (s *smsSite) send(through *App, to msisdn.MSISDN, text string) {
 	s.t.Helper()
 	_, _, err := through.messaging.Send(context.Background(), idempotency.Caller{Tenant: demoTenant},
@@ -110,7 +110,7 @@ func TestSMPP_oneNodeSendsForAll(t *testing.T) {
 	connected(t, first)
 	second := site.node("second", storage)
 	site.sender = second.ready.SenderID
-	if err := second.sms[0].Ready(""); err != provider.ErrElsewhere { // exactly this one
+	if err := second.sms[0].Ready(""); err != provider.ErrElsewhere { // exactly this error
 		t.Fatalf("the second node says %v", err)
 	}
 	site.send(first, "233240000001", "from the node that is connected")
@@ -134,7 +134,7 @@ func TestSMPP_oneNodeSendsForAll(t *testing.T) {
 	}
 }
 
-// A message centre that does not answer one submit of a campaign holds up none of the others.
+// If a message centre does not answer one submit of a campaign, the other submits are not delayed.
 func TestSMPP_silentSubmitDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	for _, engine := range dbtest.Engines() {
@@ -175,7 +175,7 @@ func TestSMPP_silentSubmitDelaysNoOther(t *testing.T) {
 	}
 }
 
-// Live messages go through the configured binds and nowhere else; without any they are refused.
+// Live messages go only through the configured binds. Without binds they are refused.
 func TestSMPP_liveUsesConfiguredBinds(t *testing.T) {
 	t.Parallel()
 	operator, err := simulate(sim.Options{}, mtn.Options{}, smsc.Options{})

@@ -30,7 +30,7 @@ import (
 // synchronous is called.
 type couple struct {
 	t                testing.TB
-	programs         string // the folder of initdb and the others
+	programs         string // folder of initdb and the other programs
 	owner            *syscall.Credential
 	primary, standby *cluster
 }
@@ -46,7 +46,7 @@ type cluster struct {
 // startCouple makes a primary with an empty database and a standby that has caught up with it.
 func startCouple(t testing.TB) *couple {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "makola-couple-") // the server's own user cannot enter the folder of a test of root's
+	folder, err := os.MkdirTemp("", "makola-couple-") // the server's user cannot enter a test's folder that belongs to root
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func startCouple(t testing.TB) *couple {
 	}
 	primary := filepath.Join(folder, "primary")
 	c.do("initdb", "-D", primary, "-U", "makola", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	// A killed server loses nothing that its machine still has: fsync can be off.
+	// A killed server loses nothing that its machine still has, so fsync can be off.
 	c.append(filepath.Join(primary, "postgresql.conf"), `listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
 max_connections = 60
@@ -78,7 +78,7 @@ wal_retrieve_retry_interval = '20ms'
 	return c
 }
 
-// postgresPrograms is the folder of PostgreSQL's programs, found as scripts/postgres.sh finds it.
+// postgresPrograms returns the folder of PostgreSQL's programs, in the way of scripts/postgres.sh.
 func postgresPrograms(t testing.TB) string {
 	t.Helper()
 	var found []string
@@ -99,7 +99,8 @@ func postgresPrograms(t testing.TB) string {
 	return ""
 }
 
-// postgresOwner is who runs PostgreSQL when root runs the tests, which PostgreSQL refuses; else nil.
+// postgresOwner returns the user that runs PostgreSQL when root runs the tests, because PostgreSQL refuses root. It returns nil for
+// any other user.
 func postgresOwner(t testing.TB) *syscall.Credential {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -119,10 +120,10 @@ func postgresOwner(t testing.TB) *syscall.Credential {
 	return nil
 }
 
-// command is one of PostgreSQL's programs, run as its owner.
+// command returns a command that runs one of PostgreSQL's programs as its owner.
 func (c *couple) command(name string, args ...string) *exec.Cmd {
 	run := exec.Command(filepath.Join(c.programs, name), args...)
-	run.Dir = "/" // which every user may enter
+	run.Dir = "/" // a folder that every user may enter
 	run.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner}
 	return run
 }
@@ -146,8 +147,7 @@ func (c *couple) append(path, text string) {
 	}
 }
 
-// start starts a server on a free port and waits until it answers. Where another program was quicker to take the port it
-// takes another one.
+// start starts a server on a free port and waits until it answers. If another program has taken the port, start uses another port.
 func (c *couple) start(data string) *cluster {
 	c.t.Helper()
 	for {
@@ -203,7 +203,7 @@ func urlOf(s *cluster, name string) string {
 	return fmt.Sprintf("postgres://makola@127.0.0.1:%d/%s?sslmode=disable", s.port, name)
 }
 
-// url names both servers, as a URL for failovers does: connections go to the server that accepts writes.
+// url names both servers. A connection goes to the server that accepts writes, as after a failover.
 func (c *couple) url() string {
 	return fmt.Sprintf("postgres://makola@127.0.0.1:%d,127.0.0.1:%d/makola?sslmode=disable&target_session_attrs=read-write", c.primary.port, c.standby.port)
 }
@@ -235,7 +235,7 @@ func (c *couple) exec(s *cluster, name string, statements ...string) {
 	}
 }
 
-// caughtUp waits until the standby shows all that is committed now.
+// caughtUp waits until the standby shows all commits up to now.
 func (c *couple) caughtUp() {
 	c.t.Helper()
 	to := c.ask(c.primary, "postgres", "SELECT pg_current_wal_lsn()")
@@ -244,7 +244,7 @@ func (c *couple) caughtUp() {
 	})
 }
 
-// synchronous makes the primary wait for the standby at each commit, as an operator declares it.
+// synchronous makes the primary wait for the standby at each commit, and sets the server's flag for this.
 func (c *couple) synchronous() {
 	c.t.Helper()
 	c.exec(c.primary, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
@@ -253,8 +253,8 @@ func (c *couple) synchronous() {
 	})
 }
 
-// freeze keeps later commits from the standby. It stops the primary's sender. If it stopped the standby's receiver, the
-// receiver would read the sent commits when it continues.
+// freeze keeps later commits from the standby by stopping the sender of the primary. A stopped receiver would read the sent commits
+// when it continues.
 func (c *couple) freeze() {
 	c.t.Helper()
 	c.caughtUp()
@@ -267,13 +267,13 @@ func (c *couple) freeze() {
 	}
 }
 
-// killPrimary ends the primary as a power cut does: none of its processes does anything more.
+// killPrimary ends all processes of the primary at once, like a power cut.
 func (c *couple) killPrimary() {
 	c.t.Helper()
 	c.end(c.primary)
 }
 
-// end kills a server. Its children, which would end by themselves a little later unless they are frozen, go with it.
+// end kills a server with its children. A frozen child would not end by itself.
 func (c *couple) end(s *cluster) {
 	select {
 	case <-s.gone:
@@ -290,7 +290,7 @@ func (c *couple) end(s *cluster) {
 	<-s.gone
 }
 
-// promote makes the standby the primary, on a timeline of its own.
+// promote makes the standby the primary, on a new timeline.
 func (c *couple) promote() {
 	c.t.Helper()
 	if promoted := c.ask(c.standby, "postgres", "SELECT pg_promote(true, 600)"); promoted != "true" {
@@ -319,7 +319,7 @@ func TestStandby_asynchronousBeginsRecovery(t *testing.T) {
 	}
 	open := held(t, api, in)
 	c.freeze()
-	// It ends in the time that is lost: the node has forgotten it, and the promoted standby has its job.
+	// The payment ends in the lost period: the node has forgotten it, and the promoted standby has its job.
 	(&client{base: sim.ready.SimURL, http: api.http}).post(t, "/transactions/"+open, map[string]any{"action": "succeed"})
 	clocktest.Await(t, "the open payout to be paid", func() bool {
 		return c.ask(c.primary, "makola", "SELECT status FROM payments WHERE provider_reference = '"+open+"'") == "success"
@@ -364,7 +364,7 @@ func (c *client) post(t *testing.T, path string, body any) {
 	}
 }
 
-// A synchronous standby lacks nothing that was acknowledged.
+// A synchronous standby has every acknowledged commit.
 func TestStandby_synchronousIsComplete(t *testing.T) {
 	t.Parallel()
 	c := startCouple(t)

@@ -12,12 +12,12 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// oneTurn are turns of which there is one at a time.
+// oneTurn returns turns of which one runs at a time.
 func oneTurn() *turns {
 	return &turns{free: 1, waiting: map[netip.Addr]*list.List{}, unidentified: newUnidentified(mostUnidentified)}
 }
 
-// Addresses take turns one after the other, however many connections of one address wait.
+// Addresses take turns in rotation, however many connections of one address wait.
 func TestTurns_addressesAlternate(t *testing.T) {
 	t.Parallel()
 	turns, flood, other := oneTurn(), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
@@ -56,7 +56,7 @@ func TestTurns_addressesAlternate(t *testing.T) {
 	}
 }
 
-// pipe is a connection that takes turns, and its client.
+// pipe returns a connection that takes turns, and its client.
 func pipe(t *testing.T, turns *turns) (c *turnConn, client net.Conn) {
 	t.Helper()
 	server, client := net.Pipe()
@@ -65,7 +65,7 @@ func pipe(t *testing.T, turns *turns) (c *turnConn, client net.Conn) {
 	return c, client
 }
 
-// A turn begins with bytes that arrive and ends when the connection reads, writes or closes, or when its time is over.
+// A turn begins when bytes arrive. It ends when the connection reads, writes or closes, or after its maximum time.
 func TestTurnConn_turnEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(c *turnConn, client net.Conn){
@@ -121,7 +121,7 @@ func TestTurnConn_known(t *testing.T) {
 	} else {
 		leave()
 	}
-	turns.take(netip.MustParseAddr("192.0.2.9")) // there is none left
+	turns.take(netip.MustParseAddr("192.0.2.9")) // no turn is free
 	go func() { _, _ = client.Write([]byte("x")) }()
 	if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
 		t.Errorf("read %d bytes, %v", n, err)

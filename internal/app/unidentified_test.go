@@ -27,7 +27,7 @@ func TestStrangers_crowdEndsFirst(t *testing.T) {
 	if ends := s.arrive(e); ends != b {
 		t.Errorf("of three and one, %v ended instead of the oldest of the three", ends)
 	}
-	for _, one := range []*turnConn{a, b, c, c, d, e} { // some have left already
+	for _, one := range []*turnConn{a, b, c, c, d, e} { // some have ended already
 		s.leave(one)
 	}
 	if s.count != 0 || len(s.addresses) != 0 {
@@ -35,7 +35,7 @@ func TestStrangers_crowdEndsFirst(t *testing.T) {
 	}
 }
 
-// A client that opens thousands of connections and never shows a key ends its own; a connection with a key stays.
+// If a client opens thousands of connections without a key, its own connections are closed. A connection with a key stays.
 func TestStrangers_endedAtTheDoor(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(*config.Server) {})
