@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// TestApprovals_listedAndShown: what waits for a second person in the console is seen on the command line.
+// TestApprovals_listedAndShown: the command line shows requests that await approval in the console.
 func TestApprovals_listedAndShown(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		key, err := config.NewSecret([]byte(strings.Repeat("k", config.SecretBytes)))
@@ -50,7 +50,8 @@ func TestApprovals_listedAndShown(t *testing.T) {
 	})
 }
 
-// TestApprovals_policy: the policy in force is printed for those who may request, by the function that decides in production.
+// TestApprovals_policy: the command prints the policy in force for people who may request, with the function that decides in
+// production.
 func TestApprovals_policy(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()

@@ -51,8 +51,8 @@ func readsOnly(path string) bool {
 	return slices.Contains(strings.Fields(reads[noun]), verb)
 }
 
-// TestCommands_declaredAsReadingOrChanging: a new command fails here until it is in needs, with the flags that say who
-// gives it, or in the list of this test.
+// TestCommands_declaredAsReadingOrChanging: a new command fails here until it is in needs, with the flags that name its caller, or
+// in the list of this test.
 func TestCommands_declaredAsReadingOrChanging(t *testing.T) {
 	t.Parallel()
 	model, err := Model()
@@ -95,7 +95,7 @@ type house struct {
 	second    identitytest.One // approver
 }
 
-// produce changes a database into a production database with people.
+// produce changes a development database into a production database with people.
 func produce(w where) *house {
 	w.t.Helper()
 	at := func(flag string) string {
@@ -105,7 +105,7 @@ func produce(w where) *house {
 		return ""
 	}
 	storage := config.Storage{Data: at("--data"), Database: at("--database")}
-	if _, err := app.DevelopmentSecret(storage, true); err != nil { // where no variable names one
+	if _, err := app.DevelopmentSecret(storage, true); err != nil { // if no variable names a master key
 		w.t.Fatal(err)
 	}
 	secret, err := frame.StoredSecret(storage)
@@ -153,7 +153,7 @@ func (h *house) token(who identitytest.One) (flag string, token identity.Persona
 // glass breaks it.
 const glass = "--break-glass"
 
-// changing are the commands that change something, each with a line that would do so, where ID is a customer.
+// changing are the commands that change something, each with an example line. ID stands for a customer.
 var changing = map[string]string{
 	"account create": "Kejetia --mode test", "account set": "ID --blocked on",
 	"people create": "--email x@example.com --role support", "people invite": "x@example.com --role support", "people role": "kofi@example.com --role support",
@@ -173,7 +173,7 @@ var changing = map[string]string{
 	"contacts add-group": "ID Traders", "contacts import": "ID FILE --group x", "contacts optout": "ID 0244123456", "contacts optin": "ID 0244123456", "jobs rerun": "x", "clock accept": "", "privacy erase": "0244123456",
 }
 
-// line is such a command as it is given.
+// line returns such a command with its arguments.
 func (w where) line(command, customer string) []string {
 	w.t.Helper()
 	file := filepath.Join(w.t.TempDir(), "contacts.csv")
@@ -211,7 +211,7 @@ func TestProduction_changesNeedAPerson(t *testing.T) {
 		}
 		w.run(exitOK, "people", "list")
 		w.run(exitOK, "migrate", "up")
-		w.run(exitOK, "recovery", "begin", "--reason", "a snapshot") // whoever is locked out can do what a recovery needs
+		w.run(exitOK, "recovery", "begin", "--reason", "a snapshot") // a person who is locked out can do everything that a recovery needs
 	})
 }
 
@@ -235,7 +235,7 @@ func TestToken_waitsForApproval(t *testing.T) {
 		if !strings.Contains(errs, "/ops/acts/") || !strings.Contains(out, `"state": "waiting"`) || !strings.Contains(out, "slip 17/3") {
 			t.Fatal(out, errs)
 		}
-		w.run(exitWaits, fund...) // the same again is the same act
+		w.run(exitWaits, fund...) // the same command again is the same request
 		waiting := w.list("acts", "list", "--state", "waiting")
 		if len(waiting) != 1 || waiting[0]["maker"] != "ama@example.com" || waiting[0]["kind"] != "wallet.fund" {
 			t.Fatalf("%v", waiting)
@@ -265,7 +265,7 @@ func TestToken_waitsForApproval(t *testing.T) {
 		if len(log) != 1 || log[0]["actor"] != "ama@example.com" || log[0]["person"] != h.requester.Person.ID {
 			t.Fatalf("%v", log)
 		}
-		// A command without a kind is its person's, too.
+		// A command that is no kind of change is also recorded under its person.
 		w.run(exitOK, "contacts", "optout", id, "0244123456", "--reason", "asked by phone", flag)
 		if log := w.list("audit", "list", "--action", "contacts.optout"); len(log) != 1 || log[0]["actor"] != "ama@example.com" {
 			t.Fatalf("%v", log)
@@ -273,8 +273,8 @@ func TestToken_waitsForApproval(t *testing.T) {
 	})
 }
 
-// Each of these moves money or decides about it: a token makes an act of its person, and moves nothing before a second one
-// has checked it.
+// Each of these commands moves money or decides about it. With a token it makes a request of its person, and moves nothing before a
+// second person has approved it.
 func TestMoney_waitsForApproval(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
@@ -313,11 +313,11 @@ func TestMoney_waitsForApproval(t *testing.T) {
 		}
 		has(t, w.object("wallet", "show", id), map[string]any{"sms_credits": float64(0), "owes": "3.00"})
 		has(t, w.object("payouts", "show", paid), map[string]any{"status": "submitted"})
-		// The second person's word does them.
+		// The approval of the second person applies them.
 		by := changes.By{Visitor: h.second.Visitor, Place: roles.Installation}
 		for _, waiting := range w.list("acts", "list", "--state", "waiting") {
 			request, err := h.acts.Get(t.Context(), roles.Installation, waiting["id"].(string))
-			if err == nil && request.Kind != changes.KindResolve && request.Kind != changes.KindTransfer { // that one's words are for the server
+			if err == nil && request.Kind != changes.KindResolve && request.Kind != changes.KindTransfer { // a server applies requests of this kind
 				_, err = h.acts.Approve(t.Context(), by, request.ID, request.Digest)
 			}
 			if err != nil {
@@ -335,7 +335,8 @@ func TestMoney_waitsForApproval(t *testing.T) {
 	})
 }
 
-// A refund of a collection by a token waits for the second person, and by the machine's user for a server. Neither moves money here.
+// A refund of a collection with a token awaits the second person. A refund by the machine's user awaits a server. Neither moves
+// money here.
 func TestRefund_leftToOthers(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant("--collections", "on")
@@ -437,7 +438,7 @@ func TestReference_onceByTokenAndBreakGlass(t *testing.T) {
 		if err != nil || len(waiting) != 1 {
 			t.Fatal(waiting, err)
 		}
-		// The slip was used since: the page must show that before an approval counts.
+		// The slip was used in the meantime. The page must show this before an approval counts.
 		by := changes.By{Visitor: h.second.Visitor}
 		if _, err := h.acts.Approve(t.Context(), by, waiting[0].ID, waiting[0].Digest); problem.From(err).Code != "facts_changed" {
 			t.Fatalf("an approval of a page without the warning: %v", err)
@@ -482,7 +483,7 @@ func TestToken_fromTheEnvironment(t *testing.T) {
 		w.run(exitOK, "tenant", "show", id) // which needs no person
 		t.Setenv(config.EnvToken, string(text))
 		w.run(exitOK, block...)
-		// The line comes before the environment.
+		// The command line takes precedence over the environment.
 		w.run(exitOK, "tenant", "set", id, "--blocked", "off", "--reason", "a mistake", glass)
 		if log, err := h.log.List(t.Context(), audit.Filter{Action: "tenant.block", Limit: 1}); err != nil || len(log) != 1 || !log[0].BrokeGlass() {
 			t.Fatalf("%+v, %v", log, err)
@@ -490,7 +491,7 @@ func TestToken_fromTheEnvironment(t *testing.T) {
 	})
 }
 
-// With one person there is no second one to wait for: a command with a token is done at once, with the codes of its errors.
+// With only one person there is nobody to wait for. A command with a token is applied at once, with its usual error codes.
 func TestProduction_onePersonAlone(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
@@ -557,14 +558,14 @@ func TestToken_sendsNoBatch(t *testing.T) {
 	})
 }
 
-// An owner has each permission that somebody at the installation can have. A command that an owner may not run with a token runs for
-// nobody, and must say so itself.
+// An owner has every permission of an installation. If an owner cannot run a command with a token, nobody can, so the command must
+// explain this.
 func TestToken_runsEachCommand(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
 		flag, _ := h.token(h.joins("efua@example.com", roles.Owner))
-		for _, command := range slices.Backward(slices.Sorted(maps.Keys(frame.Needs))) { // so that the account is blocked last
+		for _, command := range slices.Backward(slices.Sorted(maps.Keys(frame.Needs))) { // in reverse order, so that the account is blocked last
 			var errs bytes.Buffer
 			Run(append(append(w.line(command, id), flag), w.flags...), io.Discard, &errs) // most of them find nothing to do
 			if strings.Contains(errs.String(), "does not have the permission") {

@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// elsewhere is a place of the same engine without a database.
+// elsewhere returns a place of the same engine without a database.
 func (w where) elsewhere() where {
 	if w.db.Engine() == db.Postgres {
 		return where{t: w.t, flags: []string{"--database", dbtest.EmptyURL(w.t)}}
@@ -31,15 +31,15 @@ func (w where) bare(code int, args ...string) (stdout, stderr string) {
 	return where{t: w.t}.run(code, args...)
 }
 
-// scratch is the flag by which verify and drill find a PostgreSQL server.
+// scratch returns the flag that names a PostgreSQL server for verify and drill.
 func (w where) scratch() []string {
 	if w.db.Engine() == db.Postgres {
-		return w.flags[:2] // the database; what follows names a data folder
+		return w.flags[:2] // the flag of the database; later flags name a data folder
 	}
 	return nil
 }
 
-// The way of an installation's copy: made, listed, drilled, restored, and the books of the new database are the old ones.
+// A backup is created, listed, drilled and restored. The books of the new database equal the old ones.
 func TestBackup_createdAndRestored(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		key, err := age.GenerateX25519Identity()
@@ -53,7 +53,7 @@ func TestBackup_createdAndRestored(t *testing.T) {
 		t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
 		id := w.tenant()
 		w.run(exitOK, "wallet", "fund", id, "1234.50", "--reason", "opening", "--reference", "slip-1")
-		t.Setenv(config.EnvMasterKey, "") // it is never where backups are
+		t.Setenv(config.EnvMasterKey, "") // the key is never stored with backups
 		folder := filepath.Join(t.TempDir(), "backups")
 		made := w.object("backup", "create", "--folder", folder, "--recipient", key.Recipient().String())
 		has(t, made, map[string]any{"engine": w.db.Engine().String(), "encrypted": true})
@@ -162,8 +162,8 @@ func TestBackup_refusals(t *testing.T) {
 	}
 }
 
-// A backup of another tool is remembered as the last one and is in the audit log; an older one does not replace it, and
-// one from the future is refused.
+// A backup of another tool is recorded as the last one, and the audit log has it. An older backup does not replace it, and a backup
+// from the future is refused.
 func TestBackupRecord_otherTools(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		record := func(name string, at time.Time) map[string]any {

@@ -53,7 +53,8 @@ func TestAliases_flagsAreFields(t *testing.T) {
 	}
 }
 
-// A change of any kind is requested by its fields as flags, by the same guards as the command of its own, and takes a reference once.
+// Flags set the fields of a change of any kind. The same checks apply as for the separate command of the kind, and a reference can
+// be used once.
 func TestChange_byFields(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()

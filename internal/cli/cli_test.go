@@ -37,10 +37,10 @@ const (
 	exitWaits       = frame.ExitWaits
 )
 
-// patience is reached by a failing test only.
+// patience limits each wait. Only a failing test reaches it.
 const patience = 3 * time.Minute
 
-// where is a database that the commands are pointed at.
+// where is the database that the commands use.
 type where struct {
 	t     *testing.T
 	flags []string
@@ -71,7 +71,7 @@ func eachAlone(t *testing.T, fn func(t *testing.T, w where)) {
 	})
 }
 
-// run runs a command and expects an exit code.
+// run runs a command and requires an exit code.
 func (w where) run(code int, args ...string) (stdout, stderr string) {
 	w.t.Helper()
 	var out, errs bytes.Buffer
@@ -108,7 +108,7 @@ func (w where) tenant(args ...string) (id string) {
 	return w.object(append([]string{"tenant", "create", "Adom Stores", "--mode", "live"}, args...)...)["id"].(string)
 }
 
-// has fails the test where o lacks a member or it has another value.
+// has fails the test if o lacks a member or has another value for it.
 func has(t *testing.T, o map[string]any, want map[string]any) {
 	t.Helper()
 	for name, value := range want {
@@ -367,7 +367,7 @@ func TestHelp_ofSettings(t *testing.T) {
 func TestOutput_threeForms(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.run(exitOK, "tenant", "create", "Kofi, \"Ama\" & Co", "--mode", "test", "--id", "t-1")
-		w.run(exitUsage, "tenant", "create", "\x1b[2Jclear", "--mode", "test", "--id", "t-2") // a terminal would obey it
+		w.run(exitUsage, "tenant", "create", "\x1b[2Jclear", "--mode", "test", "--id", "t-2") // a terminal would act on it
 		w.run(exitOK, "tenant", "create", "Ama Mensah", "--mode", "test", "--id", "t-2")
 		out, _ := w.run(exitOK, "tenant", "list", "-o", "csv")
 		rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\ufeff"))).ReadAll()

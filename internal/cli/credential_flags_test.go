@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-// A credential on the command line of a production server can be read in the list of processes. The server and the doctor
-// refuse it and name the variable; development takes it.
+// A credential on the command line of a production server can be read in the list of processes. The server and the doctor refuse it
+// and name the variable. Development accepts it.
 func TestCredentialFlags_areRefusedInProduction(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"metrics-token", "mtn-collection-key", "mtn-collection-api-key", "mtn-disbursement-key", "mtn-disbursement-api-key",
@@ -30,7 +30,7 @@ func TestCredentialFlags_areRefusedInProduction(t *testing.T) {
 	}
 }
 
-// Every setting of the credential type is in the test of refusals.
+// The test of refusals covers every setting of the credential type.
 func TestCredentialFlags_areAllRefused(t *testing.T) {
 	t.Parallel()
 	var root commands

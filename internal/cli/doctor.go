@@ -194,7 +194,7 @@ func (d *doctor) masterKey() {
 	case secret.Weak():
 		d.warn("key", "the master key does not look random", remedy)
 	default:
-		d.ok("key", "there, and random")
+		d.ok("key", "set, and random")
 	}
 }
 
@@ -394,7 +394,7 @@ func (d *doctor) recoveryState(ctx context.Context, o *frame.Opened) {
 	case s.Lasts():
 		d.warn("recovery", fmt.Sprintf("open since %s", s.BegunAt.UTC().Format(time.RFC3339)), "run makola recovery status to see the remaining work, then makola recovery end")
 	default:
-		d.ok("recovery", "none lasts")
+		d.ok("recovery", "none in progress")
 	}
 }
 
@@ -444,7 +444,7 @@ func (d *doctor) lastBackup(ctx context.Context, o *frame.Opened) {
 	case err != nil:
 		d.fail("backup", err.Error(), "check the database's log")
 	case !found:
-		bad("backup", "the database remembers none", fix)
+		bad("backup", "the database has no record of a backup", fix)
 	case d.clock.Since(last.MadeAt) > backupFail:
 		bad("backup", fmt.Sprintf("the last one is %s old: %s", d.clock.Since(last.MadeAt).Round(time.Minute), last.File), fix)
 	default:
@@ -583,10 +583,10 @@ func (d *doctor) reach(ctx context.Context, proxy *outbound.Proxy, p config.Peer
 	if p.TLS != nil {
 		how = "with TLS"
 	}
-	fix := "check the address of the name, the firewall and the provider's list of our addresses"
+	fix := "check DNS, the firewall, and whether the provider allows our addresses"
 	if proxy != nil {
 		by = ", through the egress proxy"
-		fix = "check the proxy's log and its list of allowed hosts, and the provider's list of the proxy's addresses"
+		fix = "check the proxy's log, its list of allowed hosts, and whether the provider allows the proxy's addresses"
 	}
 	conn, err := proxy.Dial((&net.Dialer{}).DialContext)(ctx, "tcp", p.Address)
 	if err != nil {

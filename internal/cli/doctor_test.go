@@ -32,7 +32,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// patient is a doctor of an installation without a fault, for a test to break one thing of.
+// patient returns a doctor of an installation without faults. Each test then breaks one part.
 func patient(t *testing.T) *doctor {
 	return &doctor{doctorCommand: &doctorCommand{Within: 5 * time.Second, Server: config.Server{Storage: config.Storage{Data: t.TempDir()},
 		Listen: "127.0.0.1:0", MetricsListen: "off", DiskReserve: 1, MaxClients: 100}},
@@ -149,7 +149,7 @@ func TestDoctor_findingsOfTheDatabase(t *testing.T) {
 		d.says(t, "key of the database", stateOK, "")
 		d.oldestUnknown(t.Context(), o)
 		d.says(t, "unknown outcomes", stateOK, "none")
-		w.stuck(t, tenant, "order-000000001") // for an hour
+		w.stuck(t, tenant, "order-000000001") // unknown for an hour
 		d.clock = clock.NewManual(time.Now().Add(-10 * time.Minute))
 		d.oldestUnknown(t.Context(), o)
 		d.says(t, "unknown outcomes", stateWarn, "1 payments")
@@ -222,7 +222,7 @@ func TestDoctor_diskFilesAndCertificate(t *testing.T) {
 	d.says(t, "certificate", stateFail, "")
 }
 
-// certificateFor makes a certificate that is good for a while from now, and its key.
+// certificateFor makes a certificate that is valid for a time, and its key.
 func certificateFor(t *testing.T, left time.Duration) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

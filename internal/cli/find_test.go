@@ -47,7 +47,7 @@ func TestPayouts_foundAndShown(t *testing.T) {
 		w.run(exitNotFound, "payouts", "find", "10", "--tenant", "nobody")
 		w.run(exitUsage, "payouts", "find", "10", "--from", "yesterday")
 
-		// A table is narrow and names the customer; --wide has all.
+		// The table is narrow and has the customer's name. --wide prints all columns.
 		table, _ := w.run(exitOK, "payouts", "stuck")
 		if !strings.Contains(table, "Adom Stores") || strings.Contains(table, "ATTEMPT REFERENCE") {
 			t.Errorf("the table is\n%s", table)
@@ -62,7 +62,7 @@ func TestPayouts_foundAndShown(t *testing.T) {
 	})
 }
 
-// A search for a number by a command is limited and in the audit log, as it is in the console. A search for a reference is
+// A command's search for a phone number is limited and recorded in the audit log, as in the console. A search for a reference is
 // neither.
 func TestFind_ofNumbersIsAudited(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
@@ -82,7 +82,7 @@ func TestFind_ofNumbersIsAudited(t *testing.T) {
 		}
 		w.run(exitOK, "payouts", "show", "0241234567") // the same number
 		people := identity.New(w.db, clock.Real(), audit.New(w.db, clock.Real()), identity.Options{})
-		for n := range identity.SearchesOfNumbers.Most - 1 { // as by further commands
+		for n := range identity.SearchesOfNumbers.Most - 1 { // as further commands would do
 			if err := people.Use(t.Context(), identity.SearchesOfNumbers, "cli:"+frame.LoggedIn(), fmt.Sprint(n), audit.Entry{Actor: "x", Action: "x"}); err != nil {
 				t.Fatal(err)
 			}

@@ -18,12 +18,12 @@ import (
 	"github.com/makola/makola/internal/messaging"
 )
 
-// updateCommands writes the golden file anew, from commands whose output was changed on purpose.
+// updateCommands writes the golden file again, after an intended change of an output.
 var updateCommands = flag.Bool("update-commands", false, "write testdata/commands.golden")
 
 const commandsFile = "testdata/commands.golden"
 
-// variable is what differs from one run to the next: ids, times, secrets, this machine's user.
+// variable matches the values that differ between runs: ids, times, secrets, and the user of this machine.
 var variable = []struct {
 	pattern *regexp.Regexp
 	name    string
@@ -37,7 +37,7 @@ var variable = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( GMT| UTC|Z)?`), "time"},
 }
 
-// stable replaces what differs from one run to the next by its name and, of ids, a number that is the same for the same id.
+// stable replaces values that differ between runs by their names. For ids it adds a number that is the same for the same id.
 func stable(text string, seen map[string]string) string {
 	for _, v := range variable {
 		text = v.pattern.ReplaceAllStringFunc(text, func(found string) string {
@@ -56,8 +56,8 @@ func stable(text string, seen map[string]string) string {
 	return text
 }
 
-// transcript runs commands and returns what they printed. In a line "·" stands for a space in an argument and "{name}" for the id
-// that the command with the same name printed, which "name = command" keeps.
+// transcript runs commands and returns their outputs. In a line "·" stands for a space in an argument. "{name}" stands for the id
+// that the command "name = command" printed.
 func (w where) transcript(lines string, ids map[string]string) string {
 	w.t.Helper()
 	var all strings.Builder

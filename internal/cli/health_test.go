@@ -44,7 +44,7 @@ func TestHealth_runningServer(t *testing.T) {
 	health(exitUnavailable, "--listen", address, "--live")
 }
 
-// --ready-for ends when the server was ready for so long without a break, and begins anew at each break.
+// --ready-for ends when the server was ready for the whole time. A failed probe starts the time again.
 func TestHealth_readyFor(t *testing.T) {
 	t.Parallel()
 	var looks atomic.Int64

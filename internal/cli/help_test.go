@@ -39,7 +39,7 @@ func TestVersion_printsTheBuild(t *testing.T) {
 	}
 }
 
-// The help of a command names its usage, its argument and its flags, whichever way it is asked for.
+// The help of a command names its usage, its argument and its flags, for each way to request it.
 func TestHelp_ofACommand(t *testing.T) {
 	t.Parallel()
 	flag, _ := plain(t, exitOK, "payouts", "find", "--help")
@@ -82,7 +82,7 @@ func TestHelp_groupsOfCommands(t *testing.T) {
 	}
 }
 
-// --json is the same as -o json, and does not go with another format.
+// --json is the same as -o json, and excludes other formats.
 func TestJSON_isAForm(t *testing.T) {
 	t.Parallel()
 	if out, _ := plain(t, exitOK, "approvals", "kinds", "--json"); !strings.HasPrefix(out, "[\n") {
@@ -104,7 +104,7 @@ func TestComplete_line(t *testing.T) {
 		"payouts stuck --page-size 5": nil,
 		"payouts turned --page-s":     {"--page-size"},
 		"completion ":                 {"bash", "zsh", "fish"},
-		"compl":                       {"completion"}, // and not the hidden one
+		"compl":                       {"completion"}, // without the hidden command
 		"nonsense x":                  nil,
 	} {
 		out, _ := plain(t, exitOK, append([]string{"complete", "--"}, strings.Split(line, " ")...)...)
@@ -133,7 +133,7 @@ func TestVariable_unknownProposesTheNearest(t *testing.T) {
 				}
 			}
 			plain(t, exitOK, "version")
-			t.Setenv(name, "") // is as none
+			t.Setenv(name, "") // counts as unset
 			plain(t, exitUnavailable, "tenant", "list", "--data", t.TempDir())
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/installation"
 )
 
-// The whole way of an operator: a new key in front of the old one, a rotation, the old key out of the ring and kept as the
-// reference key. Each step that is left out is refused.
+// The complete procedure of an operator: a new key before the old one, a rotation, and the removal of the old key, which stays as
+// the reference key. If a step is left out, the next one is refused.
 func TestKeysRotate_replacesTheMasterKey(t *testing.T) {
 	old, fresh := strings.Repeat("ab", config.SecretBytes), strings.Repeat("cd", config.SecretBytes)
 	eachAlone(t, func(t *testing.T, w where) {
@@ -64,7 +64,7 @@ func TestKeysRotate_replacesTheMasterKey(t *testing.T) {
 			t.Fatal(errs)
 		}
 		sealed(1, 0)
-		w.run(exitOK, "keys", "rotate") // once more does no harm
+		w.run(exitOK, "keys", "rotate") // a repetition does no harm
 
 		t.Setenv(config.EnvMasterKey, fresh)
 		t.Setenv(config.EnvReferenceKey, old)

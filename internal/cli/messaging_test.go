@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// shelf is an SMS rail that takes nothing.
+// shelf is an SMS rail that accepts nothing.
 type shelf struct{}
 
 func (shelf) Whole(string, msisdn.MSISDN) bool { return false }
@@ -34,7 +34,7 @@ func (shelf) Submit(_ context.Context, _ provider.Segment, done func(provider.Ou
 	done(provider.Outcome{Class: provider.NotSent})
 }
 
-// messaging is the domain as a server has it.
+// messaging returns the domain as a server has it.
 func (w where) messaging() *messaging.Messaging {
 	c := clock.Real()
 	l := ledger.New(w.db, c, "server")
@@ -45,13 +45,13 @@ func (w where) messaging() *messaging.Messaging {
 	return m
 }
 
-// senders are the sender IDs as a server has them.
+// senders returns the sender IDs as a server has them.
 func (w where) senders() *senderid.Store {
 	c := clock.Real()
 	return senderid.New(w.db, tenant.New(w.db, ledger.New(w.db, c, "server"), c), idempotency.NewAnswers(w.db, c), c, config.Quotas{})
 }
 
-// contacts are the contacts as a server has them.
+// contacts returns the contacts as a server has them.
 func (w where) contacts() *contacts.Store {
 	c := clock.Real()
 	return contacts.New(w.db, tenant.New(w.db, ledger.New(w.db, c, "server"), c), idempotency.NewAnswers(w.db, c), c, config.Quotas{})
@@ -295,7 +295,7 @@ func TestContactsImport_file(t *testing.T) {
 	})
 }
 
-// A customer that comes from elsewhere keeps the ids that its programs have in their configuration.
+// A customer from another system keeps the ids that its programs have in their configuration.
 func TestAccount_keepsItsIDs(t *testing.T) {
 	const sender, group = "3F8E2C44-0D6B-4B7E-9C55-2A1D6E0F7B90", "9b1f6a1e-7c1d-4a0b-8d4a-5a3c2b1d0e9f"
 	each(t, func(t *testing.T, w where) {

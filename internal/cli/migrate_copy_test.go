@@ -44,7 +44,7 @@ func TestMigrateCopy_readsTheSame(t *testing.T) {
 	for _, args := range reads {
 		name := args[0] + " " + args[1]
 		after, _ := there.run(exitOK, append(slices.Clone(args), "-o", "json")...)
-		if name == "audit list" || name == "audit verify" { // the move is one entry more
+		if name == "audit list" || name == "audit verify" { // the move adds one entry
 			if name == "audit list" && !strings.Contains(after, `"database.move"`) {
 				t.Errorf("the log does not have the move: %.300s", after)
 			}

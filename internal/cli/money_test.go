@@ -91,7 +91,7 @@ func TestMoney_walletsAndFloats(t *testing.T) {
 	})
 }
 
-// An amount above what an account holds is refused with the limit.
+// An amount above the limit of an account is refused, and the error names the limit.
 func TestMoney_aboveTheLimitIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		from, to := w.tenant(), w.tenant()
@@ -123,7 +123,7 @@ func TestMoney_aboveTheLimitIsRefused(t *testing.T) {
 	})
 }
 
-// owe makes a tenant owe pesewas, as a reversal does that its wallet does not cover.
+// owe makes a tenant owe an amount in pesewas, as after a reversal that its wallet does not cover.
 func (w where) owe(t *testing.T, tenantID string, pesewas int64) {
 	t.Helper()
 	l := ledger.New(w.db, clock.Real(), "test")
@@ -140,7 +140,7 @@ func (w where) owe(t *testing.T, tenantID string, pesewas int64) {
 	}
 }
 
-// A lost is a provider that answers nothing.
+// lost is a provider that never answers.
 type lost struct{}
 
 func (lost) TopUp(context.Context, provider.TopUpRequest) provider.Outcome { return provider.Outcome{} }
@@ -225,7 +225,7 @@ func TestPayouts_stuckResolvedDecided(t *testing.T) {
 	})
 }
 
-// stuck is a top-up of 10.00 that was given to the operators.
+// stuck returns a top-up of 10.00 that needs an operator.
 func (w where) stuck(t *testing.T, tenantID, reference string) book.Payment {
 	t.Helper()
 	p, routes := w.domain(t)
@@ -242,7 +242,7 @@ func (w where) stuck(t *testing.T, tenantID, reference string) book.Payment {
 	return pay
 }
 
-// collected is a collection of 10.00 that an operator found paid.
+// collected returns a collection of 10.00 that an operator resolved as paid.
 func (w where) collected(t *testing.T, tenantID, reference string) book.Payment {
 	t.Helper()
 	p, _ := w.domain(t)
@@ -258,7 +258,7 @@ func (w where) collected(t *testing.T, tenantID, reference string) book.Payment 
 	return pay
 }
 
-// escalated has a payment wait for the operators.
+// escalated makes a payment wait for the operators.
 func (w where) escalated(t *testing.T, pay book.Payment) {
 	t.Helper()
 	if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
@@ -269,7 +269,7 @@ func (w where) escalated(t *testing.T, pay book.Payment) {
 	}
 }
 
-// domain returns payments as of a server an hour ago, with a provider that answers nothing. Its queue never starts.
+// domain returns payments as a server had them an hour ago, with a provider that never answers. Its queue never starts.
 func (w where) domain(t *testing.T) (*payments.Payments, *route.Table) {
 	t.Helper()
 	secret, err := config.ParseSecret(testMasterKey)

@@ -8,7 +8,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A data folder on the line and a PostgreSQL database in the environment are ambiguous, for every command but the server.
+// A data folder on the command line and a PostgreSQL database in the environment are ambiguous. Every command except the server
+// refuses them.
 func TestStorage_ambiguous(t *testing.T) {
 	url := dbtest.URL(t)
 	t.Setenv("MAKOLA_DATABASE", url)
@@ -25,7 +26,7 @@ func TestStorage_ambiguous(t *testing.T) {
 	plain(t, exitOK, "tenant", "list")
 }
 
-// A PostgreSQL database that does not exist is named.
+// The error names a PostgreSQL database that does not exist.
 func TestStorage_databaseAbsent(t *testing.T) {
 	t.Parallel()
 	url := strings.Replace(dbtest.URL(t), "makola_t_", "absent_", 1)
@@ -36,7 +37,7 @@ func TestStorage_databaseAbsent(t *testing.T) {
 	}
 }
 
-// migrate status fails while a migration is missing, so that a script sees it.
+// makola migrate status fails while a migration is missing, so that scripts can detect it.
 func TestMigrateStatus_missing(t *testing.T) {
 	t.Parallel()
 	url := dbtest.EmptyURL(t)

@@ -27,7 +27,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// at runs a command for a person at a terminal who answers a question with one line.
+// at runs a command for a person at a terminal, who answers a question with one line.
 func (w where) at(code int, answer string, args ...string) (stdout, stderr string) {
 	w.t.Helper()
 	var out, errs bytes.Buffer
@@ -151,7 +151,7 @@ func TestOrder_asksOnATerminal(t *testing.T) {
 			t.Error("a no moved money, or was audited")
 		}
 		out, errs := w.at(exitOK, "y", append(fund, "-o", "json")...)
-		for _, want := range []string{"Put GHS 500,000.00 into the wallet of Adom Stores (live, id …" + from[30:] + ")", "now   GHS 1,000.00", "then  GHS 501,000.00", "has a name like Adom Stores", "bank slip", "Do it? [y/N]"} {
+		for _, want := range []string{"Put GHS 500,000.00 into the wallet of Adom Stores (live, id …" + from[30:] + ")", "now   GHS 1,000.00", "then  GHS 501,000.00", "has a name like Adom Stores", "bank slip", "Continue? [y/N]"} {
 			if !strings.Contains(errs, want) {
 				t.Errorf("the question lacks %q:\n%s", want, errs)
 			}
@@ -184,7 +184,7 @@ func TestOrder_asksOnATerminal(t *testing.T) {
 	})
 }
 
-// An interrupt is a no, although nobody pressed Enter.
+// An interrupt counts as no, even without Enter.
 func TestConfirm_interrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -192,7 +192,7 @@ func TestConfirm_interrupted(t *testing.T) {
 	t.Cleanup(func() { _ = held.Close() })
 	e := &frame.Env{Ctx: ctx, Stdin: in, Stderr: io.Discard}
 	cancel()
-	if err := e.Confirm("Do it?"); !errors.Is(err, frame.ErrDeclined) {
+	if err := e.Confirm("Continue?"); !errors.Is(err, frame.ErrDeclined) {
 		t.Errorf("the answer is %v", err)
 	}
 }
@@ -291,7 +291,7 @@ func TestMoney_textForPeople(t *testing.T) {
 func TestClock_wrongStopsMoneyCommands(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		if w.db.Engine() != db.SQLite {
-			return // the clock of the test's PostgreSQL is this machine's
+			return // on PostgreSQL the clock of the tests' server is this machine's
 		}
 		id := w.tenant()
 		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip", "--reference", "slip 1")
@@ -299,7 +299,7 @@ func TestClock_wrongStopsMoneyCommands(t *testing.T) {
 		produce(w)
 		emergency := []string{"--reason", "x", glass}
 		w.run(exitOK, append([]string{"wallet", "fund", id, "1", "--reference", "slip 2"}, emergency...)...)
-		later := uuid.UUID{8: 0x80} // as a node made it whose clock was an hour ahead
+		later := uuid.UUID{8: 0x80} // from a node whose clock was an hour ahead
 		binary.BigEndian.PutUint64(later[:8], uint64(time.Now().Add(time.Hour).UnixMilli())<<16|0x7000)
 		if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
 			_, err := tx.Exec(`UPDATE payments SET id = $1 WHERE id = $2`, later.String(), pay.ID)

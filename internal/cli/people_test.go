@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 )
 
-// TestPeople_createdInvitedDisabled: each command is in the audit log with its reason; a link lets its person in once.
+// TestPeople_createdInvitedDisabled: the audit log has each command with its reason, and a link signs its person in once.
 func TestPeople_createdInvitedDisabled(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		tenant := w.object("tenant", "create", "Adom", "--mode", "live")["id"].(string)
@@ -42,7 +42,7 @@ func TestPeople_createdInvitedDisabled(t *testing.T) {
 		w.run(exitForbidden, "people", "disable", "ama@example.com", "--reason", "x")
 		w.run(exitForbidden, "people", "role", "ama@example.com", "--role", "none", "--reason", "x")
 		w.run(exitOK, "people", "role", "kofi@example.com", "--role", "owner", "--reason", "promoted")
-		w.run(exitForbidden, "people", "disable", "ama@example.com", "--reason", "x") // the other owner has not come yet
+		w.run(exitForbidden, "people", "disable", "ama@example.com", "--reason", "x") // the other owner has never signed in
 		if _, err := people.Accept(t.Context(), token(kofi), code(kofi), "correct horse battery", "", netip.Addr{}); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// holding lists the files of a folder whose bytes have the nine digits that every spelling of a number ends with.
+// holding lists the files of a folder that contain the last nine digits of a number, in which every spelling ends.
 func holding(t *testing.T, folder, digits string) (names []string) {
 	t.Helper()
 	files, err := os.ReadDir(folder)
@@ -21,7 +21,7 @@ func holding(t *testing.T, folder, digits string) (names []string) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if f.IsDir() { // the simulator plays providers, who know their customers
+		if f.IsDir() { // the simulator stands for the providers, who know their customers
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, f.Name()))
@@ -35,8 +35,8 @@ func holding(t *testing.T, folder, digits string) (names []string) {
 	return names
 }
 
-// After an erasure no byte of the database's files has the number, while other processes read and write: rows that were
-// deleted or changed long ago left copies in free pages and in the log.
+// After an erasure, no byte of the database's files has the number, while other processes read and write. Rows that were deleted or
+// changed long ago have left copies in free pages and in the log.
 func TestErase_leavesNoBytesOnSQLite(t *testing.T) {
 	t.Parallel()
 	w := aSample(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// wherePeopleStay are the tables that may name a number after its erasure, with the reason.
+// wherePeopleStay are the tables that may contain a number after its erasure, with the reason.
 var wherePeopleStay = map[string]string{
 	"opt_outs": "the wish to be sent nothing",
 }
@@ -161,7 +161,7 @@ func TestErase_keepsTheMoney(t *testing.T) {
 	}
 }
 
-// sampleFiles makes five days of history once, for every test, and returns the files of its folder.
+// sampleFiles makes five days of history once for all tests, and returns the files of its folder.
 var sampleFiles = sync.OnceValues(func() (map[string][]byte, error) {
 	place, err := os.MkdirTemp("", "sample")
 	if err != nil {
@@ -187,7 +187,7 @@ var sampleFiles = sync.OnceValues(func() (map[string][]byte, error) {
 	return files, err
 })
 
-// sampleFolder is a folder of the test's own with five days of history on SQLite.
+// sampleFolder returns a folder with five days of history on SQLite, for one test.
 func sampleFolder(t *testing.T) string {
 	t.Helper()
 	files, err := sampleFiles()
@@ -208,14 +208,15 @@ func sampleFolder(t *testing.T) string {
 	return folder
 }
 
-// aSample is five days of history on SQLite.
+// aSample returns five days of history on SQLite.
 func aSample(t *testing.T) where {
 	t.Helper()
 	folder := sampleFolder(t)
 	return where{t: t, flags: []string{"--data", folder}, db: dbtest.OpenWith(t, db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2})}
 }
 
-// A message whose receipt may still come keeps its number, by which the receipt is matched, and is counted as left.
+// A message whose receipt may still arrive keeps its number, because the receipt is matched by it. The erasure counts it as not
+// finished.
 func TestErase_keepsNumbersOfOpenMessages(t *testing.T) {
 	t.Parallel()
 	w := aSample(t)
@@ -257,12 +258,12 @@ func TestErase_keepsNumbersOfOpenMessages(t *testing.T) {
 	}
 }
 
-// someoneWithACode was sent a one-time password, and nothing of theirs is open.
+// someoneWithACode selects a person who was sent a one-time password and has no open entries.
 const someoneWithACode = `SELECT recipient FROM messages WHERE (tenant, campaign) IN (SELECT tenant, id FROM campaigns WHERE kind = 'otp')
 AND recipient NOT IN (SELECT recipient FROM messages WHERE open > 0 OR status IN ('queued', 'sending', 'submitted'))
 AND recipient NOT IN (SELECT recipient FROM unsure) AND recipient NOT IN (SELECT account FROM payments) ORDER BY 1 LIMIT 1`
 
-// A one-time password and a text to a few numbers are kept with their numbers in one row.
+// A one-time password and a text to a few numbers are stored in one row with their numbers.
 func TestErase_receiverOfACode(t *testing.T) {
 	t.Parallel()
 	w := aSample(t)
@@ -281,11 +282,11 @@ func TestErase_receiverOfACode(t *testing.T) {
 	w.run(exitOK, "ledger", "check")
 }
 
-// twoOfOneTenant are a collection and a top-up, both over.
+// twoOfOneTenant selects a collection and a top-up, both final.
 const twoOfOneTenant = `SELECT c.account, c.id, a.id FROM payments c JOIN payments a ON a.tenant = c.tenant AND a.kind = 'topup'
 WHERE c.kind = 'collection' AND c.settled_at <> 0 AND a.settled_at <> 0 AND c.account <> a.account ORDER BY c.id, a.id LIMIT 1`
 
-// A purchase of airtime has the callback address of the request, in which a customer may write the number of who pays for it.
+// A purchase of airtime has the callback URL of its request, in which a customer may write the payer's number.
 func TestErase_payerOfAirtime(t *testing.T) {
 	t.Parallel()
 	w := aSample(t)
@@ -308,16 +309,16 @@ func TestErase_payerOfAirtime(t *testing.T) {
 	}
 }
 
-// someone has been paid, and nothing of theirs is open, of a payment or a webhook.
+// someone selects a person who was paid, without an open payment or webhook.
 const someone = `SELECT account, account_name FROM payments WHERE kind = 'payout' AND account_name <> '' AND account LIKE '233_________'
 AND NOT EXISTS (SELECT 1 FROM payments AS other WHERE other.account = payments.account AND (other.settled_at = 0
 	OR EXISTS (SELECT 1 FROM webhook_events WHERE webhook_events.tenant = other.tenant AND webhook_events.subject = other.id AND webhook_events.state = 'pending')))
 ORDER BY id LIMIT 1`
 
-// A named webhook is one that names a person.
+// namedWebhook is a webhook that contains data of a person.
 type namedWebhook struct{ tenant, payment, id string }
 
-// tellsOfThem makes a failed webhook with the person's number in the query of its URL and in the receiver's answer.
+// tellsOfThem makes a failed webhook that contains the person's number, in the query of its URL and in the receiver's response.
 func tellsOfThem(t *testing.T, w where, number string) (hook namedWebhook) {
 	t.Helper()
 	local := "0" + strings.TrimPrefix(number, "233")
@@ -347,7 +348,7 @@ func tellsOfThem(t *testing.T, w where, number string) (hook namedWebhook) {
 	return hook
 }
 
-// someoneWhoWasPaid returns a number with a payout and a name.
+// someoneWhoWasPaid makes a payout to a number with a name, and returns both.
 func someoneWhoWasPaid(t *testing.T, w where) (number, name string) {
 	t.Helper()
 	err := w.db.Read(t.Context(), func(tx *db.Tx) error {

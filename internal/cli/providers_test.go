@@ -70,7 +70,7 @@ func TestProviders_pausedAndResumed(t *testing.T) {
 		}
 		w.run(exitUsage, "providers", "pause", "mtn", "--mode", "live", "--operation", "everything", "--reason", "x")
 		w.run(exitUsage, "providers", "pause", "mtn", "--mode", "live")
-		// A pause of nobody would stop nothing, and is ended where there is one.
+		// A pause of an unknown provider is refused, because it would stop nothing. An existing pause can be ended.
 		w.run(exitUsage, "providers", "pause", "MTN", "--mode", "live", "--reason", "outage")
 		w.run(exitUsage, "providers", "resume", "gone", "--mode", "live", "--reason", "over")
 		w.named("gone", func(tx *db.Tx, before *route.Table) error {
@@ -102,7 +102,7 @@ func TestRoutes_accountBeforeDefault(t *testing.T) {
 		bank := w.list("catalogue", "list", "--kind", "bank")[0]["id"].(string)
 		w.run(exitOK, "providers", "route", "disburse_bank", bank, "hubtel", "--tenant", id, "--reason", "x")
 		w.run(exitOK, "providers", "route", "disburse_bank", bank, "--tenant", id, "--drop", "--reason", "x")
-		// Everybody's: what names a provider that has gone can go, a default can be changed.
+		// For all accounts: a route that names a removed provider can be removed, and a default route can be changed.
 		w.named("gone", func(tx *db.Tx, then *route.Table) error {
 			return then.SetRoute(tx, route.Route{Tenant: route.Any, Mode: "live", Operation: route.Collect, Channel: "MTN", Providers: []string{"gone"}, Actor: "ama"})
 		})
@@ -202,7 +202,7 @@ func TestProvidersList_messageCentres(t *testing.T) {
 		if got[0]["breaker"] != "bound" || got[1]["breaker"] != "not bound" || !strings.Contains(got[1]["why"].(string), "ESME_RINVPASWD") || got[2]["breaker"] != "matched" {
 			t.Errorf("listed %v", got)
 		}
-		// It came a minute ago.
+		// The receipt arrived a minute ago.
 		old := provider.Receipt{UpstreamID: "1a2b", State: provider.Delivered, To: "233241234567", At: c.Now().Add(-time.Minute)}
 		if err := m.Receive(t.Context(), old)(); err != nil {
 			t.Fatal(err)
@@ -214,7 +214,7 @@ func TestProvidersList_messageCentres(t *testing.T) {
 	})
 }
 
-// The runbook of a provider that is down leaves routes and pauses as they were before.
+// After the runbook of a failing provider, routes and pauses are as before.
 func TestRunbook_providerIsDownPutsTheRouteBack(t *testing.T) {
 	page, err := os.ReadFile("../../docs/runbooks/provider-down.md")
 	if err != nil {
@@ -271,7 +271,7 @@ func simulator(t *testing.T) string {
 	return ready.SimURL
 }
 
-// The test of providers prints each check of the providers with an account, is in the audit log, and fails where a check does.
+// The test of providers prints each check of the configured providers, and is recorded in the audit log. It fails if a check fails.
 func TestProviders_tested(t *testing.T) {
 	right := simulator(t)
 	each(t, func(t *testing.T, w where) {

@@ -48,7 +48,7 @@ func TestRecovery_stepsInOrder(t *testing.T) {
 	})
 }
 
-// TestClaims_fromAFile, waited for before the end, and listed.
+// TestClaims_fromAFile: claims are read from a file and listed, and the recovery cannot end before they are decided.
 func TestClaims_fromAFile(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
@@ -76,7 +76,7 @@ func TestClaims_fromAFile(t *testing.T) {
 	})
 }
 
-// TestRecovery_lostChangesListed: those that this machine wrote down and that the audit log does not have.
+// TestRecovery_lostChangesListed: the recovery lists the changes that are in this machine's journal and not in the audit log.
 func TestRecovery_lostChangesListed(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		folder := w.flags[len(w.flags)-1]
@@ -105,8 +105,8 @@ func TestRecovery_lostChangesListed(t *testing.T) {
 	})
 }
 
-// A command that changes something fails before it does where the journal cannot be written. Else nobody would know of the
-// change after a restore.
+// If the journal cannot be written, a command fails before it changes anything. Otherwise nobody would know of the change after a
+// restore.
 func TestJournal_unwritableRefusesChanges(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		folder := w.flags[len(w.flags)-1]
@@ -115,7 +115,7 @@ func TestJournal_unwritableRefusesChanges(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Mkdir(path, 0o700); err != nil { // root writes into what is closed to others: a folder is none of its files
+		if err := os.Mkdir(path, 0o700); err != nil { // root may write into closed folders, so a folder takes the place of the file
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{
@@ -139,7 +139,7 @@ func TestJournal_unwritableRefusesChanges(t *testing.T) {
 // In production a command with only the database's URL is refused, because its change would be in no journal.
 func TestJournal_noFolderInProduction(t *testing.T) {
 	url := dbtest.URL(t)
-	t.Chdir(t.TempDir()) // where there is no ./makola-data
+	t.Chdir(t.TempDir()) // a folder without ./makola-data
 	d := dbtest.OpenWith(t, db.Options{URL: url, MaxConns: 2})
 	w := where{t, []string{"--database", url}, d}
 	id := w.tenant() // in development

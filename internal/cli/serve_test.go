@@ -38,13 +38,13 @@ func TestSupervisor_fromTheEnvironment(t *testing.T) {
 
 // If an operator can fix the start of a server, the message names the fix and is not reported as an internal error.
 func TestServe_cannotStart(t *testing.T) {
-	t.Setenv("GOGC", "100") // the tests that follow keep their collector
+	t.Setenv("GOGC", "100") // later tests keep their collector settings
 	t.Setenv("GOMEMLIMIT", "off")
 	key := strings.Repeat("ab", config.SecretBytes)
 	t.Setenv(config.EnvMasterKey, key)
 	start := func(folder string, code int, want string, args ...string) {
 		t.Helper()
-		w := where{t: t, flags: append([]string{"--listen", "127.0.0.1:0"}, args...)} // the last one counts
+		w := where{t: t, flags: append([]string{"--listen", "127.0.0.1:0"}, args...)} // the last value of a flag counts
 		if _, errs := w.run(code, "serve", "--data", folder); !strings.Contains(errs, want) || strings.Contains(errs, "went wrong") {
 			t.Errorf("%v: the message is %q, want %q in it", args, errs, want)
 		}
@@ -89,7 +89,7 @@ func TestServe_cannotStart(t *testing.T) {
 
 	strong := sha256.Sum256([]byte("makola"))
 	t.Setenv(config.EnvMasterKey, hex.EncodeToString(strong[:]))
-	start(folder, exitUsage, "--listen (MAKOLA_LISTEN)", "--listen", "192.0.2.1:8080", // is no address of this machine
+	start(folder, exitUsage, "--listen (MAKOLA_LISTEN)", "--listen", "192.0.2.1:8080", // is not an address of this machine
 		"--sim", "http://127.0.0.1:1", "--public-url", "https://pay.example", "--trusted-proxy", "10.0.0.1")
 	t.Setenv(config.EnvMasterKey, key)
 	for _, url := range []string{"mysql://x", "mysql://x?a=b", "postgres://127.0.0.1:port/none", "none"} {
@@ -110,7 +110,7 @@ func TestServe_cannotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A simulator's book has one writer, wherever the database is.
+	// Only one process may write a simulator's book, wherever the database is.
 	if unlock, err = db.LockFolder(filepath.Join(folder, "simulator")); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestServe_cannotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(other.Data, exitUsage, "not the one this database was made with")
-	// Nor is a new key made for a database that was restored without its own.
+	// No new key is made for a database that was restored without its key.
 	t.Setenv(config.EnvMasterKey, "")
 	start(other.Data, exitUsage, "put the file back, or set "+config.EnvMasterKey)
 	own := filepath.Join(other.Data, "development.key")

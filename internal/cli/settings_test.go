@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// A variable that is there and empty is as none, for every setting.
+// A variable that is set but empty counts as unset, for every setting.
 func TestVariable_emptyIsUnset(t *testing.T) {
 	parsed := func() (serve serveCommand, variables []string) {
 		var root commands
@@ -36,7 +36,7 @@ func TestVariable_emptyIsUnset(t *testing.T) {
 		t.Fatalf("only %d flags have variables", len(variables))
 	}
 	for _, name := range variables {
-		t.Setenv(name, "") // and back at the end
+		t.Setenv(name, "") // restores the variable at the end
 		if err := os.Unsetenv(name); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestVariable_emptyIsUnset(t *testing.T) {
 	}
 }
 
-// A proxy may be one address: an operator with one proxy writes no range.
+// A single address is accepted as a proxy, without a range.
 func TestTrustedProxy_oneAddress(t *testing.T) {
 	t.Parallel()
 	var root commands
@@ -72,7 +72,7 @@ func TestTrustedProxy_oneAddress(t *testing.T) {
 	}
 }
 
-// An empty folder would be the current one.
+// An empty folder would mean the current folder.
 func TestData_emptyIsRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, command := range []string{"serve", "sim", "migrate status", "jobs list"} {

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// asProgram has this binary be the program itself: a simulator with this data folder.
+// asProgram is the variable that makes this binary run as the program itself: a simulator with this data folder.
 const asProgram = "CLI_TEST_AS_PROGRAM"
 
 // TestMain returns every command the master key of the tests; a test that sets another variable runs alone.
@@ -47,7 +47,7 @@ func TestServe_outlivesItsLog(t *testing.T) {
 			_ = command.Wait()
 		}
 	}()
-	for _, end := range []*os.File{r, w} { // the program has the other copy of w
+	for _, end := range []*os.File{r, w} { // the program has its own copy of w
 		if err := end.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestServe_outlivesItsLog(t *testing.T) {
 	if err := command.Process.Signal(stop); err != nil {
 		t.Fatal(err)
 	}
-	err = command.Wait() // it logs that it drains
+	err = command.Wait() // it logs the drain
 	ended = true
 	if err != nil {
 		t.Errorf("after %v: %v", stop, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// The statement of every account of a history with every kind of payment ties to the ledger, knows the type of every
-// movement, and counts charges as the payments have them.
+// A history has every kind of payment. The statement of each of its accounts ties to the ledger, knows the type of every movement,
+// and counts the same charges as the payments.
 func TestStatement_sampleTies(t *testing.T) {
 	t.Parallel()
 	w := aSample(t)
@@ -64,8 +64,8 @@ func TestStatement_sampleTies(t *testing.T) {
 	}
 }
 
-// charges adds up the charges of an account's payments: of payouts that did not fail, and of collections that were paid and
-// whose merchant bears them.
+// charges sums the charges of an account's payments: of payouts that did not fail, and of paid collections whose merchant pays the
+// charges.
 func charges(t *testing.T, w where, id string) (sum money.Pesewas) {
 	t.Helper()
 	const sql = `SELECT CAST(coalesce(sum(charges), 0) AS INTEGER) FROM payments WHERE tenant = $1 AND channel <> 'WALLET'

@@ -29,7 +29,7 @@ func (w where) server(handlers ...jobs.Handler) (*jobs.Queue, *webhook.Webhooks)
 		w.t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	// So long that a busy machine does not make the server look dead.
+	// Long enough that the server does not look dead on a busy machine.
 	q := jobs.New(w.db, clock.Real(), log, jobs.Options{Node: "server", LeaseFor: time.Hour})
 	for _, h := range handlers {
 		q.Register(h)
@@ -140,8 +140,7 @@ func TestSecrets_needTheMasterKey(t *testing.T) {
 	})
 }
 
-// Under another key than the servers' a command would print references that no statement has, and seal a secret
-// that no server can open.
+// With another key than the servers', a command would print wrong references, and seal a secret that no server can open.
 func TestMasterKey_isTheServers(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		id := w.tenant()
@@ -222,7 +221,7 @@ func TestJobs_deadOnesRerun(t *testing.T) {
 	})
 }
 
-// A command wakes the job of the server that has it: an event that waits for minutes goes out at once.
+// A command wakes the job of the server that has it, so a waiting event is sent at once.
 func TestWebhooksReplay_pendingEvent(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
@@ -255,7 +254,7 @@ func TestWebhooksReplay_pendingEvent(t *testing.T) {
 		}
 		sent(1)
 		replay()
-		sent(2) // the next one is five minutes away: longer than this test waits
+		sent(2) // the next attempt is five minutes away, longer than this test waits
 		status.Store(http.StatusOK)
 		replay()
 		sent(3)

@@ -71,7 +71,7 @@ type Server struct {
 	BootstrapEmail string         `name:"bootstrap-email" env:"MAKOLA_BOOTSTRAP_EMAIL" placeholder:"ADDRESS" help:"E-mail address of the installation's first owner, created if there are no people yet. Needs --bootstrap-password-file."`
 	BootstrapFile  string         `name:"bootstrap-password-file" env:"MAKOLA_BOOTSTRAP_PASSWORD_FILE" placeholder:"PATH" help:"File with the first owner's password in its first line."`
 	AccessLog      string         `name:"access-log" env:"MAKOLA_ACCESS_LOG" placeholder:"PATH" help:"Append one JSON line per request to this file; - is standard output. Lines contain no bodies and no phone numbers."`
-	DrainNotice    *time.Duration `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" help:"How long /readyz reports draining before the server refuses requests; longer than the load balancer's check. Without it: 10s in production, none in development."`
+	DrainNotice    *time.Duration `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" help:"How long /readyz reports draining before the server refuses requests. Must exceed the interval of the load balancer's check. Without it: 10s in production, none in development."`
 	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to finish when the server stops."`
 
 	Egress         Egress          `embed:""`
@@ -120,7 +120,7 @@ type Quotas struct {
 // OTPTap configures the closing of number ranges. A range has the numbers with the same first six digits. It is
 // closed to a customer's one-time passwords if too few of them are verified.
 type OTPTap struct {
-	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"Number of an account's latest one-time passwords to a range of phone numbers that decide whether the range closes; 0 never closes a range."`
+	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"Number of an account's latest one-time passwords to a range of phone numbers. If too few of them are verified, the range closes; 0 never closes a range."`
 	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Period in which that number of passwords must be sent for the range to close."`
 	Wait       time.Duration `name:"wait" env:"WAIT" default:"3m" help:"Time to verify the last of these passwords before the range may close."`
 	Unverified int64         `name:"unverified" env:"UNVERIFIED" default:"90" help:"Percentage of unverified passwords from which the range is closed for the account."`

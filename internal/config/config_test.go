@@ -212,7 +212,7 @@ func TestMode_defaults(t *testing.T) {
 	}
 }
 
-// Production refuses these settings although they are given.
+// Production refuses these settings although they are set.
 func TestProduction_refusesUnsafeSettings(t *testing.T) {
 	whole := Server{Environment: "production", Listen: "127.0.0.1:1", Secret: drawn(t), PublicURL: "https://pay.example",
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fc00::/7")},

@@ -19,7 +19,7 @@ var weekdays = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 
 // UnmarshalText reads DAY-DAY HH:MM-HH:MM, such as "mon-sat 08:00-19:00", or "always".
 func (h *Hours) UnmarshalText(text []byte) error {
-	wrong := fmt.Errorf("%q is not DAY-DAY HH:MM-HH:MM, such as mon-sat 08:00-19:00, and not always", text)
+	wrong := fmt.Errorf("%q must be DAY-DAY HH:MM-HH:MM, such as mon-sat 08:00-19:00, or always", text)
 	if string(text) == "always" {
 		*h = Hours{}
 		return nil

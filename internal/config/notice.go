@@ -9,7 +9,7 @@ import (
 
 // Notices configures ways of sending notices in addition to mail.
 type Notices struct {
-	HookFile   string `name:"hook-file" env:"HOOK_FILE" placeholder:"PATH" help:"File with the HTTPS URL of a hook for the installation's notices in its first line. The signed form needs its secret, whsec_ and base64, in the second line."`
+	HookFile   string `name:"hook-file" env:"HOOK_FILE" placeholder:"PATH" help:"File whose first line is the HTTPS URL of a hook for the installation's notices. For the signed form the second line is the secret: whsec_ and base64."`
 	HookForm   string `name:"hook-form" env:"HOOK_FORM" enum:"signed,slack" default:"signed" help:"Form of the hook's requests: signed, as webhooks are, or slack, the text of Slack's incoming webhooks."`
 	SMSAccount string `name:"sms-account" env:"SMS_ACCOUNT" placeholder:"ACCOUNT" help:"Id of the operator's own account that pays for notices by SMS. Without it no notice is sent by SMS."`
 	SMSSender  string `name:"sms-sender" env:"SMS_SENDER" placeholder:"NAME" help:"Approved sender ID of that account, by its name."`

@@ -153,21 +153,21 @@ type Moolre struct {
 	AccountNumber  string     `name:"account-number" env:"ACCOUNT_NUMBER" help:"Number of the Moolre account that collects and pays."`
 	PrivateKey     Credential `name:"private-key" env:"PRIVATE_KEY" hidden:"" help:"Private API key of Moolre."`
 	PublicKey      Credential `name:"public-key" env:"PUBLIC_KEY" hidden:"" help:"Public API key of Moolre."`
-	CallbackSecret Credential `name:"callback-secret" env:"CALLBACK_SECRET" hidden:"" help:"Secret of the Moolre account, which is part of its callbacks. Without it their address alone protects them."`
+	CallbackSecret Credential `name:"callback-secret" env:"CALLBACK_SECRET" hidden:"" help:"Secret of the Moolre account, which its callbacks contain. Without it, only the secret address of the callbacks protects them."`
 	URL            string     `name:"url" env:"URL" default:"https://api.moolre.com" help:"Base URL of Moolre's interface."`
 
 	// TransferNotKnown are the responses with which a status query reports an unknown payout. Moolre documents none.
 	TransferNotKnown []Reply `name:"transfer-not-known" env:"TRANSFER_NOT_KNOWN" placeholder:"STATUS:CODE" help:"HTTP status and response code that mean Moolre has no such payout, such as 200:SS07. May be repeated."`
 
-	// VisibleAfter is the time after which Moolre shows a payment that it has. It was not measured, so it is zero and not a
-	// setting. The value of the simulator is known.
+	// VisibleAfter is the time after which Moolre shows a payment. It was not measured, so it is zero and has no setting. Only the
+	// simulator sets it.
 	VisibleAfter time.Duration `kong:"-"`
 }
 
 // Enabled reports whether the operator configured Moolre at all.
 func (m Moolre) Enabled() bool { return m.User != "" }
 
-// Test reports whether the account is one of Moolre's sandbox, in which no money moves.
+// Test reports whether the account belongs to Moolre's sandbox, in which no money moves.
 func (m Moolre) Test() bool { return strings.Contains(m.URL, "//sandbox.moolre.com") }
 
 // Missing lists the settings that an enabled account lacks.

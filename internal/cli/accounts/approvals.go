@@ -155,7 +155,7 @@ func (c *approvalsKinds) Run(e *frame.Env) error {
 
 type approvalsPolicy struct {
 	frame.Common
-	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name. Lists requests of its people and requests of the installation about it."`
+	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name: shows its policy, and the installation's policy for requests about it. Default: the installation's policy."`
 }
 
 // inForceAt is the policy in force at a place in the output of approvals policy.

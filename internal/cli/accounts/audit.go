@@ -88,7 +88,7 @@ func (c *auditList) Run(e *frame.Env) error {
 
 type auditVerify struct {
 	frame.Common
-	Head string `name:"head" placeholder:"NUMBER:HASH" help:"A head that you kept elsewhere, such as from the server's log. Fails if the chain does not contain it."`
+	Head string `name:"head" placeholder:"NUMBER:HASH" help:"Head of the chain that you stored elsewhere, such as a head from the server's log. Fails if the chain does not contain it."`
 }
 
 // Run verifies the log. It prints every fault. The command fails if there is one.

@@ -58,7 +58,7 @@ type contactsAddGroup struct {
 	frame.Reasoned
 	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
 	Name   string `arg:"" help:"Name of the group."`
-	ID     string `name:"id" placeholder:"UUID" help:"Id of the new sender ID in the interface. Default: a generated id."`
+	ID     string `name:"id" placeholder:"UUID" help:"Id of the new group in the interface. Default: a generated id."`
 }
 
 // Run creates the group.

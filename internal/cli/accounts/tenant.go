@@ -34,12 +34,12 @@ type tenantFlags struct {
 	Blocked       frame.Toggle   `name:"blocked" placeholder:"on|off" help:"Refuse every request except status checks."`
 	Payouts       frame.Toggle   `name:"payouts" placeholder:"on|off" help:"Allow or stop payouts."`
 	PayoutIP      []netip.Prefix `name:"payout-ip" placeholder:"CIDR" help:"Address or range that may send payouts. May be repeated; replaces the whole list."`
-	FeeBearer     string         `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who pays the charges of collections."`
+	FeeBearer     string         `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Party that pays the charges of collections."`
 	Listed        string         `name:"listed" enum:"payouts,spending," default:"" placeholder:"payouts|spending" help:"Requests that must come from an address of --payout-ip: payouts, or also airtime, data and messages."`
 	Duplicates    string         `name:"duplicates" enum:"refuse,repeat," default:"" placeholder:"refuse|repeat" help:"Answer to a request with a used reference: refuse it, or repeat the first answer for a day."`
-	RefundAirtime string         `name:"refund-airtime" enum:"wallet,payer," default:"" placeholder:"wallet|payer" help:"Recipient of a mobile money payment for airtime that failed: payer or wallet."`
-	Email         string         `name:"email" placeholder:"ADDRESS" help:"E-mail address of the account, for providers of collections that ask for one."`
-	Voucher       frame.Toggle   `name:"voucher" placeholder:"on|off" help:"Route collections to providers that need the payer's voucher (Telecel), which the account's clients send."`
+	RefundAirtime string         `name:"refund-airtime" enum:"wallet,payer," default:"" placeholder:"wallet|payer" help:"Recipient of the refund if airtime that was paid by mobile money fails: payer or wallet."`
+	Email         string         `name:"email" placeholder:"ADDRESS" help:"E-mail address of the account, for providers of collections that require one."`
+	Voucher       frame.Toggle   `name:"voucher" placeholder:"on|off" help:"Allow providers of collections that need a voucher of the payer (Telecel). The account's clients must send the voucher."`
 	TransferLimit frame.Amount   `name:"transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a wallet."`
 	BankLimit     frame.Amount   `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a bank account."`
 	Quotas        quotaFlags     `embed:"" prefix:"quota-"`

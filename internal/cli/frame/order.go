@@ -77,7 +77,7 @@ func (q *Ask) confirm(kind string) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return q.E.Confirm("Do it?")
+	return q.E.Confirm("Continue?")
 }
 
 // Worth formats an amount of an asset for people.

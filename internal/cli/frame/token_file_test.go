@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-// A named pipe as a file with a secret is refused at once: its writer may never come.
+// A named pipe in place of a secret file is refused at once, because its writer may never open it.
 func TestTokenFile_isARegularFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

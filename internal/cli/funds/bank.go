@@ -12,10 +12,10 @@ type Bank struct {
 	Add       bankAdd       `cmd:"" help:"Add a bank account of the company."`
 	Open      bankOpen      `cmd:"" help:"Record the opening balances of bank accounts, each once."`
 	Close     bankClose     `cmd:"" help:"Close a bank account that has no money in the books."`
-	TopUp     bankTopUp     `cmd:"" name:"top-up" help:"Record money that left a bank account for a float. It is in transit until it arrives."`
-	Settle    bankSettle    `cmd:"" help:"Record money that left a float for a bank account. It is in transit until it arrives."`
-	Arrived   bankArrived   `cmd:"" help:"Record where money in transit ended."`
-	Sweep     bankSweep     `cmd:"" help:"Record earned fees that left a bank account for the company's own use."`
+	TopUp     bankTopUp     `cmd:"" name:"top-up" help:"Record a transfer from a bank account to a float. The money is in transit until it arrives."`
+	Settle    bankSettle    `cmd:"" help:"Record a transfer from a float to a bank account. The money is in transit until it arrives."`
+	Arrived   bankArrived   `cmd:"" help:"End a transfer in transit: its money arrived, or was returned."`
+	Sweep     bankSweep     `cmd:"" help:"Record a withdrawal of earned fees from a bank account, for the company's own use."`
 	Transfers bankTransfers `cmd:"" help:"List transfers between bank accounts and floats, newest first."`
 }
 
@@ -100,7 +100,7 @@ type bankArrived struct {
 	frame.Common
 	frame.Writing
 	Transfer string       `arg:"" help:"Id of the transfer."`
-	Returned bool         `name:"returned" help:"The money returned to its origin."`
+	Returned bool         `name:"returned" help:"The money was returned to the account that sent it."`
 	Fee      frame.Amount `name:"fee" placeholder:"GHS" help:"Fee that was charged on the way."`
 	Reason   string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }

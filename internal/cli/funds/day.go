@@ -87,8 +87,8 @@ type dayException struct {
 	dayFlags
 	frame.Writing
 	Account string       `arg:"" help:"Account, such as bank/gcb-main."`
-	Amount  frame.Amount `arg:"" help:"Amount in GHS by which the statement has more than our books."`
-	Less    bool         `name:"less" help:"The statement has this amount less than our books."`
+	Amount  frame.Amount `arg:"" help:"Amount in GHS by which the statement is above our books."`
+	Less    bool         `name:"less" help:"The statement is below our books by this amount."`
 	Text    string       `name:"text" required:"" placeholder:"TEXT" help:"Explanation, such as a cheque that the bank has not paid yet."`
 	Reason  string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
@@ -102,7 +102,7 @@ type dayClose struct {
 type dayReopen struct {
 	dayFlags
 	frame.Writing
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, which the page of the day lists."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log and the page of the day."`
 }
 
 type dayMonth struct {

@@ -30,7 +30,7 @@ type Payouts struct {
 	Decide       payoutsDecide       `cmd:"" help:"Decide who receives or pays the amount that a contradicted payment left in suspense."`
 
 	Refund     payoutsRefund     `cmd:"" help:"Refund a collection, or a part of it, to its payer. A server applies the refund."`
-	References payoutsReferences `cmd:"" help:"Print the references that a request has at providers, to look for it in their statements."`
+	References payoutsReferences `cmd:"" help:"Print a request's references at providers, to find the request in their statements."`
 }
 
 // paymentView is a payment as it is printed.
@@ -460,7 +460,7 @@ type payoutsDecide struct {
 	frame.Common
 	frame.Writing
 	ID     string `arg:"" help:"Id or provider reference of the payment."`
-	For    string `name:"for" enum:"customer,house,provider" required:"" help:"Who receives a reversed amount, or pays an amount that was sent after a refund: customer or house. With provider the payment gets the provider's last status, and the amounts are restored."`
+	For    string `name:"for" enum:"customer,house,provider" required:"" help:"Party that receives a reversed amount, or pays an amount that was sent after a refund: customer, or house (the company). With provider, the payment gets the provider's last status, and its amounts are restored."`
 	Paid   bool   `name:"paid" xor:"was" help:"The payment was resolved as unpaid, but it was paid."`
 	Unpaid bool   `name:"unpaid" xor:"was" help:"The payment was resolved as paid, but it was not."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`

@@ -46,7 +46,7 @@ type statementsImport struct {
 	frame.Reasoned
 	File    string         `arg:"" help:"CSV or XLSX file; - is standard input."`
 	Source  string         `name:"source" required:"" placeholder:"NAME" help:"Account of the statement, such as live/mtn/collection, test/hubtel/disbursement or live/bank/gcb. Default mode: live."`
-	Confirm bool           `name:"confirm" help:"Confirm how the first file of a source is read. Without it the columns and ten rows are printed, and nothing is stored."`
+	Confirm bool           `name:"confirm" help:"Confirm that the first file of a source is read correctly. Without it the columns and ten rows are printed, and nothing is stored."`
 	Dates   string         `name:"dates" enum:"dmy,mdy," default:"" placeholder:"ORDER" help:"Order of day and month in the first file of a source: dmy or mdy."`
 	Sign    string         `name:"sign" enum:"in,out,balance,columns," default:"" placeholder:"SIGN" help:"Direction of positive amounts in the first file of a source: in, out, or balance if the balance column shows it."`
 	Column  map[string]int `name:"column" placeholder:"FIELD=NUMBER" help:"Column of a field in the first file of a source, counted from 1, such as date=1. Repeat the flag for every field."`

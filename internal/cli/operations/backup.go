@@ -129,7 +129,7 @@ func (c *backupCreate) Run(e *frame.Env) error {
 type backupRecord struct {
 	frame.Common
 	Tool   string    `name:"tool" required:"" placeholder:"NAME" help:"Tool that made the backup, such as pgBackRest."`
-	Name   string    `arg:"" help:"The tool's name of the backup: its label or its file."`
+	Name   string    `arg:"" help:"Name of the backup in that tool, such as its label or its file."`
 	MadeAt time.Time `name:"made-at" required:"" placeholder:"TIME" help:"Time at which the backup began, such as 2026-03-03T09:00:00Z. The backup contains all earlier commits."`
 	Bytes  int64     `name:"bytes" placeholder:"N" help:"Size of the backup in bytes, if known."`
 }

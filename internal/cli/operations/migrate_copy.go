@@ -23,8 +23,8 @@ import (
 type migrateCopy struct {
 	Data         string `name:"data" env:"MAKOLA_DATA" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the SQLite database to move. Its server must be stopped."`
 	To           string `name:"to" env:"MAKOLA_DATABASE" placeholder:"URL" help:"URL of the empty PostgreSQL database to move to."`
-	Abandon      bool   `name:"abandon" help:"Abandon an unfinished move: the folder can be served again, the target never."`
-	TargetIsGone bool   `name:"target-is-gone" help:"With --abandon: do not contact the target. It must be lost for good, and no server was ever started on it."`
+	Abandon      bool   `name:"abandon" help:"Abandon an unfinished move. The folder can then be served again. The target cannot be used any more."`
+	TargetIsGone bool   `name:"target-is-gone" help:"With --abandon: do not contact the target. Use it only if the target is lost for good, and no server was ever started on it."`
 	Output       string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }
 

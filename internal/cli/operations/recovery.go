@@ -22,7 +22,7 @@ type Recovery struct {
 	Access  recoveryAccess  `cmd:"" help:"List the keys and people to check before customers are admitted."`
 	Open    recoveryOpen    `cmd:"" help:"Admit customers, and apply the lost changes of operators again."`
 	Skip    recoverySkip    `cmd:"" help:"Skip a provider that is lost for good: its payments continue without its answer."`
-	Allow   recoveryAllow   `cmd:"" help:"Allow an account's campaigns, and its purchases without a reference or Idempotency-Key."`
+	Allow   recoveryAllow   `cmd:"" help:"Allow an account to send campaigns again, and to buy without a reference or Idempotency-Key."`
 	Dismiss recoveryDismiss `cmd:"" help:"Remove a conflict from the list after you booked the provider's payment by hand."`
 	Claim   recoveryClaim   `cmd:"" help:"Look up payments from a provider's statement. A payment that the provider confirms is adopted, and never sent."`
 	Claims  recoveryClaims  `cmd:"" help:"List the claims and their outcomes."`
@@ -44,7 +44,7 @@ type recoveryBegin struct {
 // Run begins a recovery, closed.
 func (c *recoveryBegin) Run(e *frame.Env) error {
 	return c.run(e, audit.Entry{Action: "recovery.begin"}, func(o *frame.Opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
-		return r.Begin(e.Ctx, "an operator said so", c.Since, c.Reason, o.Actor, audit, func(tx *db.Tx) error {
+		return r.Begin(e.Ctx, "an operator began it", c.Since, c.Reason, o.Actor, audit, func(tx *db.Tx) error {
 			lease.EndAll(tx)
 			batch.RecoveryBegan(tx, o.Clock)
 			compose.RecoveryBegan(tx)
@@ -145,7 +145,7 @@ func (c *recoveryEnd) Run(e *frame.Env) error {
 			left = append(left, fmt.Sprintf("%d claims wait for providers", n))
 		}
 		if strings.TrimSpace(c.SignFloats) == "" {
-			left = append(left, "the floats are not signed")
+			left = append(left, "the floats are not confirmed")
 		}
 		undecided, err := batch.Undecided(e.Ctx, o.DB)
 		if err != nil {

@@ -78,7 +78,7 @@ func accessToReview(ctx context.Context, o *frame.Opened, v recoveryView) (r acc
 	if !v.noJournal {
 		return r, nil
 	}
-	const unknown = "there is no journal: it may have been revoked or disabled since the backup"
+	const unknown = "no journal: this key or person may have been revoked or disabled since the backup"
 	now := o.Clock.Now()
 	for last := ""; ; {
 		tenants, err := o.Tenants.List(ctx, last, tenantsAtOnce)
