@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// promtool checks the rules and plays each of them: with series by which it fires, with every label that its summary
-// names, and with series by which it does not.
+// promtool checks the rules and plays each alert twice: with series for which it fires, with every label that its summary names,
+// and with series for which it does not fire.
 func TestAlertRules_fire(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestAlertRules_fire(t *testing.T) {
 	}
 }
 
-// play returns the file of promtool that plays every alert twice.
+// play returns the test file for promtool. It plays every alert twice.
 func play(rules string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "rule_files: [%s]\nevaluation_interval: 5m\ntests:\n", quoted(rules))
@@ -58,7 +58,7 @@ func play(rules string) string {
 	return out.String()
 }
 
-// kept finds the labels that an expression keeps.
+// kept matches the labels that an expression keeps.
 var kept = regexp.MustCompile(`by \(([a-z, ]+)\)`)
 
 // A summary has two parts: what is broken, and the first step. It names each label that the rule keeps.

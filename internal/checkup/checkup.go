@@ -1,6 +1,6 @@
-// Package checkup tests whether a provider is set up right: its credentials, its callbacks, its status interface, its float
-// and the last payment over it. A test asks the provider and moves nothing. Its results are stored, so that pages and commands
-// show the same.
+// Package checkup tests the configuration of a provider: its credentials, its callbacks, its status interface, its float and the
+// last payment over it. A test only queries the provider and moves no money. Its results are stored, so that pages and commands
+// show the same results.
 package checkup
 
 import (
@@ -37,11 +37,11 @@ type Result struct {
 	Subject        string // such as "credentials"
 	State          State
 	Fact           string
-	Fix            string // empty when nothing is to be done
+	Fix            string // empty if no action is needed
 	At             time.Time
 }
 
-// Deps is what New needs.
+// Deps are the dependencies of New.
 type Deps struct {
 	DB     *db.DB
 	Clock  *clock.Clock
@@ -137,7 +137,7 @@ func (s *sheet) add(state State, subject, fact, fix string) {
 	s.results = append(s.results, Result{Mode: s.mode, Provider: s.provider, Subject: subject, State: state, Fact: fact, Fix: fix, At: s.at})
 }
 
-// rail tests an account of money.
+// rail tests an account for payments.
 func (c *Checkup) rail(ctx context.Context, r provider.Rail) ([]Result, error) {
 	s := &sheet{mode: r.Mode, provider: r.Name, at: c.Clock.Now()}
 	known, err := c.Routes.AskNotKnownOf(ctx, r)
@@ -166,8 +166,8 @@ func refused(o provider.Outcome) bool {
 	return status == "401" || status == "403"
 }
 
-// credentials judges the answer to a question that only an account may ask. A status interface that turns the account away
-// is a refusal, too: a provider may have other keys for it.
+// credentials checks the response to a query that needs credentials. A rejection by the status interface counts, too, because a
+// provider may have separate keys for it.
 func (s *sheet) credentials(answer provider.Outcome, known []route.NotKnown) {
 	const subject = "credentials"
 	for _, k := range known {
@@ -190,7 +190,7 @@ func (s *sheet) credentials(answer provider.Outcome, known []route.NotKnown) {
 	}
 }
 
-// callbacks shows when the last true callback came, and the refused ones.
+// callbacks reports the number of verified and refused callbacks, and the time of the last of each.
 func (c *Checkup) callbacks(ctx context.Context, s *sheet, has bool) error {
 	const subject = "callbacks"
 	if !has {
@@ -219,7 +219,7 @@ func (c *Checkup) callbacks(ctx context.Context, s *sheet, has bool) error {
 	return nil
 }
 
-// statuses shows the answers to a reference that no payment has.
+// statuses checks the responses to a status query of an unknown reference.
 func (s *sheet) statuses(known []route.NotKnown) {
 	for _, k := range known {
 		subject := "status of " + string(k.Operation)
@@ -259,7 +259,7 @@ func (c *Checkup) floats(ctx context.Context, s *sheet, r provider.Rail, held []
 	return nil
 }
 
-// lastPayment shows the newest successful payment over the provider.
+// lastPayment reports the newest successful payment over the provider.
 func (c *Checkup) lastPayment(ctx context.Context, s *sheet) error {
 	const subject = "last payment"
 	found, err := c.Book.Latest(ctx, book.LatestFilter{Rail: s.provider, Status: string(book.StatusSuccess), Limit: book.MaxPageSize})

@@ -22,12 +22,12 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// rail is a provider whose answers a test decides.
+// rail is a provider whose responses the test sets.
 type rail struct {
-	answer provider.Outcome // to the query of the balance
+	answer provider.Outcome // response to the query of the balance
 	status provider.Outcome
 	held   money.Pesewas
-	moved  int // requests that move money
+	moved  int // number of requests that would move money
 }
 
 func (r *rail) Float(context.Context) ([]provider.Held, provider.Outcome) {
@@ -52,7 +52,7 @@ func (r *rail) ParseCallback(provider.CallbackRequest) ([]provider.Hint, error) 
 
 func (r *rail) AskAccount(context.Context) provider.Outcome { return r.answer }
 
-// fixture is a provider of money and one of texts, with the same answers.
+// fixture has a provider of payments and a provider of texts with the same responses.
 type fixture struct {
 	*Checkup
 	t     *testing.T
@@ -156,7 +156,7 @@ func TestCheckup_findsEachFault(t *testing.T) {
 		f.rail.answer = provider.Outcome{Class: provider.Accepted}
 
 		f.want("kwik", "status of disburse_wallet", OK, "as documented")
-		f.rail.status = provider.Outcome{Code: "403"} // a product of its own, with keys of its own
+		f.rail.status = provider.Outcome{Code: "403"} // another product, which has its own keys
 		f.want("kwik", "credentials", Fail, "refused: HTTP 403 the status query of disburse_wallet")
 		f.want("kwik", "status of disburse_wallet", Warn, "no response 403")
 		f.rail.status = provider.Outcome{Code: "404:3000"}
@@ -176,7 +176,7 @@ func TestCheckup_findsEachFault(t *testing.T) {
 	})
 }
 
-// Callbacks are counted without a write for each. A refused one after the last true one is a finding.
+// Callbacks are counted without a write for each. If the latest callback was refused, the check fails.
 func TestCheckup_callbacks(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -187,7 +187,7 @@ func TestCheckup_callbacks(t *testing.T) {
 		f.want("kwik", "callbacks", Warn, "none verified yet; 3 refused, the last at 27 Nov 2026, 12:00")
 		f.Clock.Advance(time.Minute)
 		f.Routes.CallbackArrived("kwik", "live", true)
-		f.Routes.CallbackArrived("kwik", "test", true) // of another account
+		f.Routes.CallbackArrived("kwik", "test", true) // for the other mode
 		f.want("kwik", "callbacks", OK, "1 verified, the last at 27 Nov 2026, 12:01; 3 refused")
 		if err := f.Routes.Flush(t.Context()); err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestCheckup_callbacks(t *testing.T) {
 		f.Clock.Advance(time.Minute)
 		f.Routes.CallbackArrived("kwik", "live", true)
 		f.want("kwik", "callbacks", OK, "2 verified, the last at 27 Nov 2026, 12:02; 3 refused")
-		other := route.New(d, f.Clock, slog.New(slog.DiscardHandler), []string{"kwik"}, nil) // another node reads what is stored
+		other := route.New(d, f.Clock, slog.New(slog.DiscardHandler), []string{"kwik"}, nil) // another node reads the stored counts
 		if n, err := other.CallbacksOf(t.Context(), "kwik", "live"); err != nil || n.Verified != 1 || n.Refused != 3 {
 			t.Errorf("%+v %v", n, err)
 		}

@@ -12,7 +12,7 @@ const (
 	latestChecks = `SELECT mode, provider, subject, state, fact, fix, at FROM provider_checks WHERE provider = $1 ORDER BY mode, number`
 )
 
-// store replaces the results of the test before.
+// store replaces the results of the previous test.
 func (c *Checkup) store(ctx context.Context, name, mode string, all []Result) error {
 	return c.DB.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(dropChecks, name, mode); err != nil {
