@@ -61,7 +61,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 		return m, fmt.Errorf("it is incomplete: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return m, errors.New("something follows its end")
+		return m, errors.New("it has data after its end")
 	}
 	if m.Format != manifestFormat {
 		return m, fmt.Errorf("its format is %d, but this program reads format %d", m.Format, manifestFormat)

@@ -56,7 +56,7 @@ func MadeBy(tool, name string, madeAt time.Time, bytes int64, c *clock.Clock) (B
 		f.Add("made_at", "must not be in the future")
 	}
 	if madeAt.Before(time.Unix(1, 0)) {
-		f.Add("made_at", "must be when the backup began")
+		f.Add("made_at", "must be the time at which the backup began")
 	}
 	if bytes < 0 {
 		f.Add("bytes", "must not be negative")

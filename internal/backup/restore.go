@@ -129,7 +129,7 @@ func (r *restoration) sqlite(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, unlock()) }()
 	for _, name := range []string{r.target.Path, r.target.Path + "-wal", r.target.Path + "-shm", r.target.Path + "-journal"} {
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(inUse("%s is there", name), err)
+			return errors.Join(inUse("%s exists", name), err)
 		}
 	}
 	if err := r.whole(ctx); err != nil {
