@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A name finds a bank only if it is the whole name, the id or the sort code. Anything else is a proposal at most.
+// A text finds a bank only if it is the complete name, the id or the sort code. Any other text is at most a proposal.
 func TestBanks_findAndPropose(t *testing.T) {
 	known := banksOf([]route.Bank{{ID: "1", Code: "040100", Name: "GCB Bank"}, {ID: "2", Code: "130100", Name: "Ecobank Ghana"}, {ID: "3", Code: "300300", Name: "Access Bank Ghana"}, {ID: "4", Code: "300301", Name: "First Atlantic Bank"},
 		{ID: "5", Code: "300302", Name: "First National Bank"}})
@@ -33,7 +33,7 @@ func TestBanks_findAndPropose(t *testing.T) {
 	}
 }
 
-// Names of banks and missing networks are settled once for each distinct text. Numbers of bank accounts stay as they are.
+// One choice sets the bank or network for all rows with the same text. Numbers of bank accounts are not changed.
 func TestSettle_oncePerText(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -78,7 +78,7 @@ func TestSettle_oncePerText(t *testing.T) {
 	})
 }
 
-// More rows than a transaction takes are settled by one choice.
+// One choice also sets more rows than fit into one transaction.
 func TestSettle_manyRows(t *testing.T) {
 	n := newFixture(t, dbtest.Open(t, db.SQLite)).stopped("a")
 	b, err := n.upload("Salaries", strings.ReplaceAll(file(2500), ",MTN,", ",,"))
@@ -93,7 +93,7 @@ func TestSettle_manyRows(t *testing.T) {
 	}
 }
 
-// Rows to bank accounts are frozen, run and reported as rows to wallets. The template has the banks.
+// Rows to bank accounts are frozen, run and reported like rows to wallets. The template lists the banks.
 func TestBatch_paysBankAccounts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

@@ -101,7 +101,7 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// memoryOf returns the most megabytes of the heap above those before a function ran.
+// memoryOf returns the largest growth of the heap, in megabytes, while a function runs.
 func memoryOf(do func()) float64 {
 	heap := func() uint64 {
 		var m runtime.MemStats

@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A cause that appears while a batch runs pauses it. Once the cause is gone the batch is resumed, and pays each row once.
+// A cause that appears while a batch runs pauses the batch. After the cause has ended, the batch is resumed and pays each row once.
 func TestRun_pausesForEachCause(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -64,7 +64,8 @@ func TestRun_pausesForEachCause(t *testing.T) {
 	})
 }
 
-// A bank that is switched off pauses the batch before its row, and no row is refused. Once it is on again the batch is resumed.
+// A bank that is switched off pauses the batch before its row, and no row is refused. After the bank is switched on, the batch is
+// resumed.
 func TestRun_bankSwitchedOff(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -105,8 +106,8 @@ func TestRun_bankSwitchedOff(t *testing.T) {
 	})
 }
 
-// A provider that does not take requests opens its circuit. The batch waits for a short time, then pauses with this cause. Once the
-// provider works again, the batch is resumed, and each row is paid once.
+// A provider that accepts no requests opens its circuit. The batch waits for a short time, and then pauses with this cause. When
+// the provider works again, the batch is resumed, and each row is paid once.
 func TestRun_circuitOpens(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -158,7 +159,7 @@ func TestRun_circuitOpens(t *testing.T) {
 	})
 }
 
-// A revoked key pauses its batch, which it cannot resume. A key's daily limit counts the whole batch when it starts.
+// A revoked key pauses its batch, and cannot resume it. The daily limit of a key counts the whole batch when it starts.
 func TestRun_keyRevokedAndLimited(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -210,7 +211,7 @@ func TestRun_keyRevokedAndLimited(t *testing.T) {
 	})
 }
 
-// A transfer limit that falls after the request refuses the rows above it, and their money goes back.
+// If a transfer limit is lowered after the request, rows above it are refused, and their money is returned.
 func TestRun_limitLowered(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -238,7 +239,7 @@ func TestRun_limitLowered(t *testing.T) {
 	})
 }
 
-// given are rows of JSON.
+// given returns rows of JSON.
 func given(place, rows int) (list []Given) {
 	for i := range rows {
 		list = append(list, Given{Number: fmt.Sprintf("024%03d%04d", place, i+1), Network: "MTN", Amount: strconv.Itoa(i%7 + 1)})

@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// Rows are read as people write them; what cannot be paid is named by its field.
+// Rows are read in the forms that people write. If a row cannot be paid, the error names the field.
 func TestDraft_readsRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -59,7 +59,7 @@ func TestDraft_readsRows(t *testing.T) {
 	})
 }
 
-// A total that is not that of the rows is noted.
+// If a total differs from the sum of the rows, the draft has a note.
 func TestDraft_comparesTotals(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -127,7 +127,7 @@ func TestDraft_sameFileOnce(t *testing.T) {
 
 const countAllRows = `SELECT count(*) FROM batch_rows`
 
-// countRows counts the rows of all batches, and of none.
+// countRows counts the stored rows of all batches, and the rows without a batch.
 func (n *node) countRows() (count int) {
 	n.f.t.Helper()
 	if err := n.db.Read(n.f.t.Context(), func(tx *db.Tx) error {
@@ -139,7 +139,7 @@ func (n *node) countRows() (count int) {
 	return count
 }
 
-// The corrected file is the real double payment: the rows that were paid are named, kept out, or paid again with a reason.
+// A corrected file may pay rows twice. Its draft names the rows that were paid. They are left out, or paid again with a reason.
 func TestDraft_correctedFile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -188,7 +188,7 @@ func TestDraft_correctedFile(t *testing.T) {
 	})
 }
 
-// Of two requests with the same rows the second is refused at its start, because the first has paid them.
+// If two requests have the same rows, the second is refused when it starts, because the first has paid them.
 func TestStart_rowsPaidMeanwhile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -251,7 +251,7 @@ func TestMend_onlyDrafts(t *testing.T) {
 	})
 }
 
-// The limits of drafts, and files that are refused, leave nothing behind.
+// Drafts above the limit and refused files store nothing.
 func TestDraft_limits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -282,7 +282,7 @@ func TestDraft_limits(t *testing.T) {
 	})
 }
 
-// A file whose storing breaks off leaves no rows.
+// If storing a file is interrupted, no rows remain.
 func TestDraft_brokenOff(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		n := newFixture(t, d).stopped("a")
@@ -315,7 +315,7 @@ func TestDraft_brokenOff(t *testing.T) {
 	})
 }
 
-// A request prices the rows by the fees of now, not by those of the draft.
+// A request prices the rows by the current fees, not by the fees of the draft.
 func TestRequest_pricesAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).node("a")

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A person goes from drafts and from batches that have ended. Rows that are frozen keep the number until the batch has ended.
-// After ninety days all people are gone, and the books agree.
+// A person is erased from drafts and from finished batches. Frozen rows keep the number until the batch has ended. After ninety
+// days all people are erased, and the books agree.
 func TestErase_whenOver(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

@@ -17,8 +17,8 @@ import (
 	"github.com/makola/makola/internal/test/matrix"
 )
 
-// A process dies at any boundary of the database, and another one completes the batch. Each row is paid once, and the
-// books agree to the pesewa. In the gate it dies at some of the boundaries.
+// A process dies at any boundary of the database, and another process completes the batch. Each row is paid once, and the books
+// agree to the pesewa. In the gate only some of the boundaries are tested.
 func TestRun_killedAtEveryBoundary(t *testing.T) {
 	for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
 		for _, boundary := range []db.Boundary{db.BoundaryCommit, db.BoundaryExchange} {
@@ -64,8 +64,8 @@ func TestRun_killedAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// diesAt starts a batch and accepts its rows, until the nth time that the boundary is passed. Everything fails from there on. It
-// reports whether it came so far.
+// diesAt starts a batch and accepts its rows until a boundary is passed for the nth time. From there on everything fails. It
+// reports whether the boundary was reached.
 func (n *node) diesAt(b Batch, f *db.Faults, at db.Boundary, nth int, fault db.Fault) (hit bool) {
 	ctx := n.f.t.Context()
 	passed := 0
@@ -111,7 +111,7 @@ func TestRun_diskFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pages(1) // not below the pages that there are
+	pages(1) // not below the number of existing pages
 	for range 20 {
 		n.run(t.Context(), b.Tenant, b.ID)
 	}
@@ -136,8 +136,8 @@ func TestRun_diskFull(t *testing.T) {
 	heir.sound()
 }
 
-// Steps of the clock, back and forth, neither lose a row nor pay one twice. A batch that is paused is not cancelled before seven days
-// after a step back.
+// Clock steps in either direction neither lose a row nor pay it twice. After a step back, a paused batch is not cancelled before
+// seven days have passed.
 func TestRun_clockSteps(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -220,8 +220,8 @@ func TestRun_atOnce(t *testing.T) {
 	})
 }
 
-// A recovery voids unsent batches and pauses running ones. A resumed batch adopts rows that a provider has from
-// before the restore, and does not send them again.
+// A recovery voids unsent batches and pauses running ones. A resumed batch adopts rows that a provider has from before the restore.
+// It does not send them again.
 func TestRecovery_sameFilePaysOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -231,7 +231,7 @@ func TestRecovery_sameFilePaysOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(time.Minute)
-		// The restored database knows the account, and nothing of the batch.
+		// The restored database has the account but not the batch.
 		again := f.restored().node("b")
 		if err := again.lost.Begin(t.Context(), "a restore", time.Time{}, "a restore", "ama"); err != nil {
 			t.Fatal(err)
@@ -256,8 +256,8 @@ func TestRecovery_sameFilePaysOnce(t *testing.T) {
 	})
 }
 
-// A database is restored from the middle of a batch. When resumed, the batch adopts rows that were sent before the
-// restore, also those that the database lacks.
+// A database is restored from the middle of a batch. After it is resumed, the batch adopts rows that were sent before the restore,
+// also rows that the database lacks.
 func TestRecovery_fromTheMiddle(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -299,7 +299,7 @@ func TestRecovery_fromTheMiddle(t *testing.T) {
 	})
 }
 
-// At the beginning of a recovery drafts and requests are void, and batches that run or are paused are paused by it.
+// At the beginning of a recovery, drafts and requests become void. Running and paused batches are paused by the recovery.
 func TestRecoveryBegan_stopsAll(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -342,7 +342,7 @@ func TestRecoveryBegan_stopsAll(t *testing.T) {
 
 const tamper = `UPDATE batch_rows SET amount = amount + 1 WHERE batch = $1 AND line = 150`
 
-// Rows that were changed behind the program's back are not paid: the batch is paused before the first of their block.
+// If rows were changed in the database, they are not paid. The batch is paused before the first row of their block.
 func TestRun_alteredRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -366,7 +366,7 @@ func TestRun_alteredRows(t *testing.T) {
 	})
 }
 
-// A wallet that does not cover the batch, and fees that changed since the request, leave it requested and move nothing.
+// If the wallet does not cover the batch, or the fees changed since the request, the batch stays requested and no money moves.
 func TestStart_refusals(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -396,7 +396,7 @@ func TestStart_refusals(t *testing.T) {
 	})
 }
 
-// A batch that is paused for seven days is cancelled.
+// A batch that was paused for seven days is cancelled.
 func TestSweep_cancelsLongPaused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

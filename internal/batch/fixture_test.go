@@ -32,21 +32,21 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// patience is reached by a failing test only.
+// patience limits each wait. Only a failing test reaches it.
 const patience = 2 * time.Minute
 
 // funds is the initial balance of the tenant's wallet.
 const funds = 1_000_000 * money.Cedi
 
-// bank is a provider that pays and keeps its own book by reference.
+// bank is a provider that pays and keeps its own book.
 type bank struct {
 	mu     sync.Mutex
-	paid   map[string]money.Pesewas // by our reference
+	paid   map[string]money.Pesewas // amounts by our reference
 	party  map[string]string
 	posts  map[string]int
-	answer func(reference string, party string) provider.Outcome // of a payout; nil: it is paid
-	name   func(party string) (string, provider.Outcome)         // of a number or an account; nil: "REGISTERED" and the number
-	asked  int                                                   // lookups of names
+	answer func(reference string, party string) provider.Outcome // outcome of a payout; nil: paid
+	name   func(party string) (string, provider.Outcome)         // name of a number or an account; nil: "REGISTERED" and the number
+	asked  int                                                   // number of name lookups
 }
 
 func (k *bank) WalletName(_ context.Context, _ msisdn.Network, number msisdn.MSISDN) (string, provider.Outcome) {
@@ -113,7 +113,7 @@ func (k *bank) DisburseStatus(_ context.Context, r provider.StatusRequest) provi
 		Party: k.party[r.ProviderReference]}}
 }
 
-// sum is how many payouts the provider made, and of how much.
+// sum returns the number of payouts that the provider made, and their total amount.
 func (k *bank) sum() (n int, amount money.Pesewas) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -165,7 +165,7 @@ func (f *fixture) restored() *fixture {
 	return r
 }
 
-// node makes a process that runs jobs.
+// node starts a process that runs jobs.
 func (f *fixture) node(name string) *node {
 	f.t.Helper()
 	n := f.stopped(name)
@@ -175,7 +175,7 @@ func (f *fixture) node(name string) *node {
 	return n
 }
 
-// nodeOfBanks makes a process that also serves banks, and lists them.
+// nodeOfBanks starts a process that also serves and lists banks.
 func (f *fixture) nodeOfBanks(name string) (*node, []route.Bank) {
 	f.t.Helper()
 	f.banks = true
@@ -187,7 +187,7 @@ func (f *fixture) nodeOfBanks(name string) (*node, []route.Bank) {
 	return n, banks
 }
 
-// stopped makes a process that runs no jobs. The first one makes the tenant.
+// stopped returns a process that runs no jobs. The first one creates the tenant.
 func (f *fixture) stopped(name string) *node {
 	f.t.Helper()
 	log := slog.New(slog.NewTextHandler(f.t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
@@ -259,7 +259,7 @@ func (n *node) plan(tenantID string, rules []tenant.Rule) error {
 	})
 }
 
-// set changes the tenant, and lets the node see it.
+// set changes the tenant, and waits until the node sees the change.
 func (n *node) set(c tenant.Change) {
 	n.f.t.Helper()
 	if err := n.db.Write(n.f.t.Context(), func(tx *db.Tx) error {
@@ -271,7 +271,7 @@ func (n *node) set(c tenant.Change) {
 	n.f.clock.Advance(2 * time.Second)
 }
 
-// file is a CSV of n rows, each of another number and of an amount of its own: GHS 1.00, 2.00, ...
+// file returns a CSV of n rows with different numbers and amounts: GHS 1.00, 2.00, ...
 func file(n int) string {
 	var text strings.Builder
 	text.WriteString("Name,Phone Number,Network,Amount\n")
@@ -281,7 +281,7 @@ func file(n int) string {
 	return text.String()
 }
 
-// fileFrom is file with numbers that no other place has.
+// fileFrom is file with numbers that no other call uses.
 func fileFrom(place, n int) string {
 	var text strings.Builder
 	text.WriteString("number,network,amount\n")
@@ -329,7 +329,7 @@ func (n *node) start(b Batch) error {
 	return n.Start(n.f.t.Context(), Order{Tenant: b.Tenant, ID: b.ID, Digest: b.Digest, Reason: "salaries", Actor: "kofi"}, nil)
 }
 
-// is reads a batch.
+// is returns a batch as it is stored.
 func (n *node) is(id string) Batch {
 	n.f.t.Helper()
 	b, err := n.Get(n.f.t.Context(), n.f.tenant.ID, id)
@@ -339,7 +339,7 @@ func (n *node) is(id string) Batch {
 	return b
 }
 
-// quiet waits until the node has nothing to do at this moment of its clock.
+// quiet waits until the node has no work at the present time of its clock.
 func (n *node) quiet() {
 	n.f.t.Helper()
 	ctx, cancel := context.WithTimeout(n.f.t.Context(), patience)
@@ -349,7 +349,7 @@ func (n *node) quiet() {
 	}
 }
 
-// pass moves the clock, in steps in which everything due is done.
+// pass advances the clock in steps. Everything due happens before the next step.
 func (n *node) pass(d time.Duration) {
 	n.f.t.Helper()
 	end := n.f.clock.Now().Add(d)
@@ -382,7 +382,7 @@ func (n *node) wallet() money.Pesewas {
 	return money.Pesewas(has)
 }
 
-// pauseRail keeps everything from the provider, or lets it through again.
+// pauseRail pauses the provider, or resumes it.
 func (n *node) pauseRail(pause bool) {
 	n.f.t.Helper()
 	n.pauseNamed("mtn", pause)
@@ -420,7 +420,7 @@ func (n *node) spent(b Batch) (sum money.Pesewas) {
 	return sum
 }
 
-// sound makes every check of the books, and compares the provider's book with ours.
+// sound runs every check of the books, and compares the provider's book with ours.
 func (n *node) sound() {
 	t := n.f.t
 	t.Helper()
@@ -436,7 +436,7 @@ func (n *node) sound() {
 	if err != nil || !b.OK() {
 		t.Errorf("the batches: %v, %v", b.Problems, err)
 	}
-	if n.f.banks { // the book of the bank is that of two providers
+	if n.f.banks { // the bank's book has the payouts of both providers
 		return
 	}
 	_, paid := n.f.bank.sum()

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/test/sheettest"
 )
 
-// A hostile file is refused by one sentence, within seconds, and leaves nothing in the database.
+// A hostile file is refused within seconds, with one sentence, and nothing is stored.
 func TestReceive_hostileFiles(t *testing.T) {
 	n := newFixture(t, dbtest.Open(t, db.SQLite)).stopped("a")
 	for name, each := range sheettest.Hostile(t) {

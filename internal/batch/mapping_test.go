@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// receive uploads a file for a person who confirms its columns.
+// receive uploads a file. A person then confirms its columns.
 func (n *node) receive(requester, name string, content []byte) (Received, error) {
 	n.f.t.Helper()
 	return n.Receive(n.f.t.Context(), Upload{Tenant: n.f.tenant.ID, Name: name, Requester: requester}, bytes.NewReader(content))
@@ -44,8 +44,8 @@ func (n *node) parts() (count int) {
 	return count
 }
 
-// A heading that no alias fits is mapped by a person, who sees the first ten rows. The choice is offered for the next file
-// with the same headings, and the differences are named where a heading changed.
+// If no alias matches a heading, a person maps it, with the first ten rows in view. The choice is proposed for the next file with
+// the same headings. If a heading has changed, the differences are named.
 func TestConfirm_mapsAndRemembers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -108,7 +108,7 @@ func TestConfirm_mapsAndRemembers(t *testing.T) {
 	})
 }
 
-// Columns of common files are proposed without a person, also those of Telecel's own bulk file and of a file without a heading.
+// The columns of common files are proposed automatically, also for Telecel's own bulk file and for a file without headings.
 func TestReceive_proposesColumns(t *testing.T) {
 	n := newFixture(t, dbtest.Open(t, db.SQLite)).stopped("a")
 	for text, want := range map[string]map[string]int{
@@ -134,7 +134,7 @@ func TestReceive_proposesColumns(t *testing.T) {
 	}
 }
 
-// planted is a workbook with two sheets, a hidden row and an error.
+// planted returns a workbook with two sheets, a hidden row and an error.
 func planted(t *testing.T) []byte {
 	t.Helper()
 	book := excelize.NewFile()
@@ -189,7 +189,7 @@ func TestConfirm_hiddenErrorsSheets(t *testing.T) {
 	})
 }
 
-// A file that is refused, or whose storing breaks off, leaves no parts.
+// If a file is refused, or storing it is interrupted, no parts of it remain.
 func TestReceive_leavesNothing(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		n := newFixture(t, d).stopped("a")
@@ -215,7 +215,7 @@ func TestReceive_leavesNothing(t *testing.T) {
 	})
 }
 
-// The file of one person replaces the one before. It is the same draft if it is confirmed twice.
+// A person's new file replaces the previous one. If it is confirmed twice, the draft is the same.
 func TestConfirm_sameFileOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")

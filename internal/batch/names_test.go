@@ -11,7 +11,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// Names are the same in any order, near by an initial, a letter or a missing word, and different otherwise.
+// Names with the same words in any order are the same. They are near if they differ by an initial, a letter or a missing word, and
+// otherwise different.
 func TestNames_compare(t *testing.T) {
 	for _, each := range []struct {
 		given, registered string
@@ -28,7 +29,7 @@ func TestNames_compare(t *testing.T) {
 	}
 }
 
-// names answers lookups by the last digit of an account.
+// names answers lookups according to the last digit of the account.
 func names(party string) (string, provider.Outcome) {
 	accepted := provider.Outcome{Class: provider.Accepted}
 	switch party[len(party)-1] {
@@ -52,7 +53,7 @@ func (n *node) named(name string) Batch {
 	return b
 }
 
-// Registered names are looked up at a bounded pace and compared, and the payout has them. A node that dies hands the rest over.
+// Registered names are looked up at a limited rate and compared, and the payouts get them. If a node dies, another node continues.
 func TestNames_lookedUpAndPaid(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -65,7 +66,7 @@ func TestNames_lookedUpAndPaid(t *testing.T) {
 		_, err := first.Freeze(t.Context(), b.Tenant, b.ID, "")
 		wantCode(t, err, "names_pending")
 		wantCode(t, first.AskNames(t.Context(), b.Tenant, b.ID, nil), "names_pending")
-		n := f.node("b") // the first one never ran its job
+		n := f.node("b") // the first node never ran its job
 		n.pass(10 * time.Second)
 		c, err := n.Count(t.Context(), n.is(b.ID))
 		if err != nil || c.Names[NameSame]+c.Names[NameNear] != 2 || c.Names[NameDifferent] != 1 || c.Names[NameUnknown] != 1 || n.is(b.ID).LooksUp() || f.bank.asked != 4 {
@@ -99,7 +100,7 @@ func TestNames_lookedUpAndPaid(t *testing.T) {
 	})
 }
 
-// tallied compares the kept counts of a batch with its rows.
+// tallied compares the stored counts of a batch with its rows.
 func (n *node) tallied(id string) {
 	n.f.t.Helper()
 	b := n.is(id)
@@ -126,7 +127,7 @@ func (n *node) tallied(id string) {
 	}
 }
 
-// A name that changes at the provider between the request and its approval refuses the batch. The next draft has the new name.
+// If a name changes at the provider between the request and its approval, the batch is refused. The next draft has the new name.
 func TestNames_changedBeforeApproval(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -142,7 +143,7 @@ func TestNames_changedBeforeApproval(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(nameFresh + time.Minute)
-		wantCode(t, n.start(b), "names_pending") // too old: they are looked up again
+		wantCode(t, n.start(b), "names_pending") // the names are too old, so they are looked up again
 		n.pass(10 * time.Second)
 		f.bank.set(func(party string) (string, provider.Outcome) {
 			if strings.HasSuffix(party, "1") {
@@ -173,7 +174,7 @@ func TestNames_changedBeforeApproval(t *testing.T) {
 	})
 }
 
-// An account looks up so many names a day. The rest waits for the next day.
+// An account may look up a limited number of names a day. The other names are looked up the next day.
 func TestNames_dailyCap(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -199,7 +200,7 @@ func TestNames_dailyCap(t *testing.T) {
 	})
 }
 
-// A row to a bank account is never requested without its registered name, which is looked up by itself.
+// A row to a bank account is never requested without its registered name. The lookup starts automatically.
 func TestNames_bankNeedsName(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -251,7 +252,7 @@ func TestNames_providerSilent(t *testing.T) {
 	})
 }
 
-// Every change of a draft keeps its counts true.
+// After every change of a draft its counts are correct.
 func TestCounts_followEveryChange(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).node("a")
@@ -278,7 +279,7 @@ func TestCounts_followEveryChange(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return n.Drop(t.Context(), b.Tenant, b.ID, 11) // which counts anew
+				return n.Drop(t.Context(), b.Tenant, b.ID, 11) // which counts the rows again
 			},
 		} {
 			if err := change(); err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A set takes about the wanted time: a slow one makes the next smaller, a quick one at most twice as large, and the pause is twice as
-// long as the set.
+// A set takes about the wanted time. After a slow set the next one is smaller, and after a quick set at most twice as large. The
+// pause is as long as the set.
 func TestPace_followsTheTimeOfASet(t *testing.T) {
 	p := pace{time: 10 * time.Millisecond, most: 100}
 	for i, step := range []struct {

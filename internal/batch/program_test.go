@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// key makes an API key of the tenant, and its caller.
+// key creates an API key of the tenant, and returns its caller.
 func (n *node) key() idempotency.Caller {
 	n.f.t.Helper()
 	minted, err := n.access.Mint(access.NewKey{Tenant: n.f.tenant.ID, Scopes: []access.Scope{access.Batches}})
@@ -28,7 +28,7 @@ func (n *node) key() idempotency.Caller {
 	return idempotency.Caller{Tenant: n.f.tenant.ID, Key: minted.Key.ID}
 }
 
-// people are the rows of a program.
+// people returns the rows of a program.
 func people(n int) []Given {
 	list := make([]Given, n)
 	for i := range list {
@@ -37,7 +37,7 @@ func people(n int) []Given {
 	return list
 }
 
-// byKey makes a batch of a key and submits it.
+// byKey creates a batch with a key and submits it.
 func (n *node) byKey(caller idempotency.Caller, name string, rows int) Batch {
 	n.f.t.Helper()
 	b, _, err := n.Make(n.f.t.Context(), Upload{Tenant: caller.Tenant, Requester: caller.Key, Key: caller.Key, Name: name, Once: caller}, people(rows))
@@ -54,7 +54,7 @@ func (n *node) byKey(caller idempotency.Caller, name string, rows int) Batch {
 	return n.is(b.ID)
 }
 
-// A key changes batches that a key made. It ends no pause of a person, and changes no batch of people.
+// A key can change batches that a key created. It cannot resume a batch that a person paused, and cannot change a batch of people.
 func TestProgram_leavesPeopleAlone(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -93,8 +93,8 @@ func TestProgram_leavesPeopleAlone(t *testing.T) {
 	})
 }
 
-// A repeated request with the same Idempotency-Key does nothing and returns the batch, also once its rows were sent. Another body with
-// the key is refused, and a refused request leaves its key free.
+// A repeated request with the same Idempotency-Key changes nothing and returns the batch, also after its rows were sent. Another
+// body with the same key is refused. After a refused request the key may be used again.
 func TestProgram_idempotencyKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -136,7 +136,8 @@ func TestProgram_idempotencyKey(t *testing.T) {
 	})
 }
 
-// A draft of people is a duplicate for a key, which could not send it, and a draft of a key is one for people and for other keys.
+// A draft of people is a duplicate for a key, because the key cannot send it. A draft of a key is a duplicate for people and for
+// other keys.
 func TestProgram_draftsOfOthers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -170,7 +171,7 @@ func TestProgram_draftsOfOthers(t *testing.T) {
 	})
 }
 
-// A key discards its own draft by a cancel. Drafts of people stay, and a request of the draft is refused afterwards.
+// A key discards its own draft by cancelling it. Drafts of people stay. A later request of the discarded draft is refused.
 func TestProgram_cancelsDraft(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -196,7 +197,7 @@ func TestProgram_cancelsDraft(t *testing.T) {
 	})
 }
 
-// A list of overlaps follows the batches that it compares: it is shown again while they stay as they are.
+// A list of overlaps is cached while the compared batches are unchanged.
 func TestOverlaps_followBatches(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -230,7 +231,7 @@ func TestOverlaps_followBatches(t *testing.T) {
 	})
 }
 
-// After a restore a client repeats its request with the same Idempotency-Key. The voided draft of before is not the answer.
+// After a restore a client repeats its request with the same Idempotency-Key. The answer is not the draft that the recovery voided.
 func TestProgram_keyOfVoidDraft(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -255,7 +256,7 @@ func TestProgram_keyOfVoidDraft(t *testing.T) {
 	})
 }
 
-// A key that is revoked sends nothing more: its draft is refused, and its running batch pauses.
+// A revoked key sends nothing more: its draft is refused, and its running batch is paused.
 func TestProgram_keyRevoked(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).stopped("a")
@@ -292,7 +293,7 @@ func TestProgram_keyRevoked(t *testing.T) {
 	})
 }
 
-// Rows are found by what became of them, page by page.
+// Rows are listed by their result, in pages.
 func TestFind_byStatus(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := newFixture(t, d).node("a")

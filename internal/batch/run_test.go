@@ -44,7 +44,8 @@ func TestBatch_paysEachRow(t *testing.T) {
 	})
 }
 
-// A row that fails at the provider goes back to the wallet, a row whose reference is taken goes back with the rest.
+// The money of a row that fails at the provider returns to the wallet. The money of a row whose reference was used returns at the
+// end of the batch.
 func TestBatch_failedAndRefusedRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -159,7 +160,7 @@ func TestBatch_pausesWithCause(t *testing.T) {
 	})
 }
 
-// A cancelled batch gives the money of the rows that are not accepted back; the accepted ones are paid.
+// When a batch is cancelled, the money of unaccepted rows is returned. Accepted rows are paid.
 func TestBatch_cancelGivesBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -190,7 +191,7 @@ func TestBatch_cancelGivesBack(t *testing.T) {
 	})
 }
 
-// A process that read the batch before it was paused, or before another one accepted its rows, accepts nothing.
+// A process has read the batch before it was paused, or before another process accepted its rows. It accepts nothing.
 func TestRun_staleReading(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -215,7 +216,7 @@ func TestRun_staleReading(t *testing.T) {
 	})
 }
 
-// One run of the job accepts all sets of a block, and stops where payouts whose outcome is to come are as many as a batch may have.
+// One run of the job accepts all sets of a block. It stops when the batch has the maximum number of payouts without an outcome.
 func TestRun_blockAndBackPressure(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
