@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// A fixture is an installation with old payments, which are proven, and new ones.
+// fixture is an installation with old payments, which are checked, and new payments.
 type fixture struct {
 	*Books
 	t        *testing.T
@@ -40,7 +40,7 @@ func newFixture(t *testing.T, d *db.DB) *fixture {
 	return f
 }
 
-// full makes a full check.
+// full runs a full check.
 func (f *fixture) full() {
 	f.t.Helper()
 	f.loader.Clock.Advance(time.Second)
@@ -111,7 +111,7 @@ func TestRecent_findsNewFaults(t *testing.T) {
 		f := newFixture(t, d)
 		for name, fault := range faults {
 			f.exec(fault.plant, f.new[0].ID)
-			for range 3 { // it goes not past the fault
+			for range 3 { // the check does not pass the fault
 				f.loader.Clock.Advance(ledger.Overlap)
 				if f.recent().Count() == 0 {
 					t.Errorf("%s: not found", name)
@@ -124,7 +124,7 @@ func TestRecent_findsNewFaults(t *testing.T) {
 	})
 }
 
-// accountFaults are wrong rows of no payment, which every recent check finds.
+// accountFaults are wrong rows that belong to no payment. Every recent check finds them.
 var accountFaults = map[string]fault{
 	"a wallet":       {`UPDATE wallets SET balance = balance + 1 WHERE $1 <> ''`, `UPDATE wallets SET balance = balance - 1 WHERE $1 <> '' AND balance > 0`},
 	"a shard":        {`UPDATE shards SET balance = balance + 1 WHERE id = 'fees' AND $1 <> ''`, `UPDATE shards SET balance = balance - 1 WHERE id = 'fees' AND $1 <> ''`},
@@ -155,7 +155,7 @@ func TestRecent_findsAccountFaults(t *testing.T) {
 	})
 }
 
-// TestCheck_manySets: the checks end, and find a fault behind their first set of rows.
+// TestCheck_manySets: the checks end, and find a fault after their first set of rows.
 func TestCheck_manySets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -231,7 +231,7 @@ func TestWork_goesOn(t *testing.T) {
 			if _, err = f.step(ctx, c); err != nil || steps > 1000 {
 				t.Fatal(steps, err)
 			}
-			if err = d.Write(ctx, c.save); err == nil { // as at the end of a run of a node that dies then
+			if err = d.Write(ctx, c.save); err == nil { // as when a node dies after its run
 				c, err = New(d, f.loader.Clock).begin(ctx)
 			}
 			f.loader.Load(f.tenant, 3, 1, time.Second)
@@ -266,7 +266,7 @@ func (f *fixture) post(at time.Time) {
 	}
 }
 
-// TestRecent_lateCommit: a transfer that is committed long after its time is no fault.
+// TestRecent_lateCommit: a transfer that commits long after its time is not a fault.
 func TestRecent_lateCommit(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -281,7 +281,7 @@ func TestRecent_lateCommit(t *testing.T) {
 	})
 }
 
-// TestDue_byNight: a full check begins once in a night, when it is asked for, or when the last one is old.
+// TestDue_byNight: a full check begins once in a night, when it is requested, or when the last one is old.
 func TestDue_byNight(t *testing.T) {
 	at := func(hour int) time.Time { return time.Date(2026, 11, 22, hour, 0, 0, 0, time.UTC) }
 	for _, c := range []struct {
