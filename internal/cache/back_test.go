@@ -28,11 +28,11 @@ func TestCache_clockSetBackExpiresAll(t *testing.T) {
 	c.clock = clock.NewManual(at.Add(-time.Hour))
 	get("a", 3)
 	get("a", 3)
-	get("c", 4) // there is room for two: what is old goes first
+	get("c", 4) // there is room for two values, and the oldest is dropped first
 	get("a", 3)
 }
 
-// A step back does not make a value younger: it is loaded again once it has been kept for its time.
+// A clock step back does not make a value younger. It is loaded again after its normal lifetime.
 func TestGet_smallStepBack(t *testing.T) {
 	at := clock.NewManual(time.Unix(1_000_000, 0))
 	loads := 0
