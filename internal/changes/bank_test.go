@@ -25,7 +25,7 @@ func (f *fixture) account(name string) treasury.Bank {
 	return b
 }
 
-// earn makes fees of the installation.
+// earn books fees of the installation.
 func (f *fixture) earn(amount money.Pesewas) {
 	f.t.Helper()
 	m := treasury.Movement{Asset: ledger.GHS, From: ledger.Funding, To: ledger.Fees, Amount: amount, Kind: "earned"}
@@ -34,7 +34,7 @@ func (f *fixture) earn(amount money.Pesewas) {
 	}
 }
 
-// request makes a change of the installation by its fields.
+// request requests a change of the installation by its fields.
 func (x *examples) request(kind, id string, pairs ...string) (Request, error) {
 	v := Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -47,7 +47,7 @@ func transitKey(*examples) ledger.Key { return ledger.Key{Asset: ledger.GHS, ID:
 func fundingKey(*examples) ledger.Key { return ledger.Key{Asset: ledger.GHS, ID: ledger.Funding} }
 func feesKey(*examples) ledger.Key    { return ledger.Key{Asset: ledger.GHS, ID: ledger.Fees} }
 
-// bankExamples are those of kinds about bank accounts and money in transit.
+// bankExamples returns examples of the kinds about bank accounts and money in transit.
 func bankExamples() map[string]example {
 	fresh := func(x *examples) string { return x.account(fmt.Sprintf("bank-%d", x.n)).Name }
 	return map[string]example{
@@ -76,7 +76,7 @@ func bankExamples() map[string]example {
 	}
 }
 
-// Once the installation has a bank account for such money, a deposit names it and its slip, and a slip pays once.
+// When the installation has a bank account of a mode, a deposit must name the bank account and a slip. A slip pays for one deposit.
 func TestFund_namesItsBank(t *testing.T) {
 	each(t, func(f *fixture) {
 		deposit := func(bank, slip string) (Request, error) {
@@ -105,7 +105,7 @@ func TestFund_namesItsBank(t *testing.T) {
 		if done, err := f.Approve(f.t.Context(), f.first, one.ID, one.Digest); err != nil || done.State != Done {
 			f.t.Fatal(done, err)
 		}
-		// The page of the second one shows the slip as used, and its approval moves nothing.
+		// The page of the second deposit shows the slip as used, and its approval moves nothing.
 		seen, err := f.Review(f.t.Context(), f.second.Place, two.ID)
 		if err != nil || len(seen.Now.Warnings()) == 0 || !strings.Contains(seen.Now.Warnings()[0].Value, "SLP 7") {
 			f.t.Errorf("%+v, %v", seen.Now, err)
@@ -119,7 +119,7 @@ func TestFund_namesItsBank(t *testing.T) {
 	})
 }
 
-// A deposit that waited without a bank account is refused once there is one.
+// A waiting deposit without a bank account is refused after a bank account was added.
 func TestFund_bankAddedMeanwhile(t *testing.T) {
 	each(t, func(f *fixture) {
 		request := f.fund()

@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// What changes between the request of a batch and its approval refuses the request, or lets it wait. A refused batch is a draft
-// again, and no money moved.
+// A change between the request of a batch and its approval refuses the request, or leaves it waiting. A refused batch is a draft
+// again, and no money has moved.
 func TestBatch_changesBeforeApproval(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// draft uploads rows of number, network and amount.
+// draft uploads rows with number, network and amount.
 func (f *fixture) draft(name string, rows ...string) batch.Batch {
 	f.t.Helper()
 	text := "number,network,amount\n" + strings.Join(rows, "\n") + "\n"
@@ -41,7 +41,7 @@ func (f *fixture) batchIs(b batch.Batch, want batch.Status) {
 	}
 }
 
-// A batch waits for 72 hours for another person of the account, who starts it. Requested by one person, it is approved by another.
+// A batch awaits the approval of another person of the account for 72 hours. The approval starts it.
 func TestBatch_approvedByAnother(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
@@ -72,8 +72,8 @@ func TestBatch_approvedByAnother(t *testing.T) {
 	})
 }
 
-// A request that is rejected, withdrawn or refused makes the batch a draft again. A wallet that does not cover the batch leaves it
-// waiting.
+// If a request is rejected, withdrawn or refused, the batch is a draft again. If the wallet does not cover the batch, the request
+// stays waiting.
 func TestBatch_draftAgain(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
@@ -107,7 +107,8 @@ func TestBatch_draftAgain(t *testing.T) {
 	})
 }
 
-// A batch needs as many approvers as its own line by total wants, and as many as that of payouts wants of its largest row.
+// A batch needs the larger of two numbers of approvers: of the line for batches by its total, and of the line for payouts by its
+// largest row.
 func TestBatch_stricterLineWins(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)

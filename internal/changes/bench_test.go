@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// BenchmarkAnAct is money that goes into a wallet by two people: it is made, and approved.
+// BenchmarkAnAct measures a deposit to a wallet by two people: its request and its approval.
 func BenchmarkChange(b *testing.B) {
 	for _, e := range dbtest.Engines() {
 		b.Run(e.String(), func(b *testing.B) {
@@ -36,7 +36,7 @@ func BenchmarkWhoAsks(b *testing.B) {
 			}
 		})
 		b.Run(e.String()+"/read", func(b *testing.B) {
-			for b.Loop() { // a node that remembers nothing
+			for b.Loop() { // a node with an empty cache
 				identitytest.Visit(b, identity.New(f.db, f.clock, f.log, identity.Options{}), one.Token)
 			}
 		})

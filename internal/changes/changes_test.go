@@ -65,7 +65,7 @@ type fixture struct {
 	lost                     *recovery.Recovery
 	tenant                   tenant.Tenant
 	requester, first, second By
-	funded                   int // how often the requester was made to ask for money
+	funded                   int // number of deposits that the requester has requested
 }
 
 func each(t *testing.T, fn func(f *fixture)) {
@@ -136,14 +136,14 @@ func (f *fixture) line(l Line) {
 	f.tx(func(tx *db.Tx) error { _, err := f.Store.SetLine(tx, rule, l); return err })
 }
 
-// fund has the requester ask for GHS 500,000.00.
+// fund lets the requester request a deposit of GHS 500,000.00.
 func (f *fixture) fund() Request {
 	f.t.Helper()
 	reason := "paid by bank"
-	if f.funded++; f.funded > 1 { // the same again is the same request
+	if f.funded++; f.funded > 1 { // the same deposit again would be the same request
 		reason += ", slip " + strconv.Itoa(f.funded)
 	}
-	if f.funded%20 == 0 { // requests of many hours
+	if f.funded%20 == 0 { // a person may make a limited number of requests an hour
 		f.tx(func(tx *db.Tx) error { _, err := tx.Exec("DELETE FROM person_uses"); return err })
 	}
 	request, err := f.Fund(f.t.Context(), f.requester, newID(), f.tenant.ID, 50_000_000, reason)
@@ -153,7 +153,7 @@ func (f *fixture) fund() Request {
 	return request
 }
 
-// has fails the test unless the wallet has so many times GHS 500,000.00.
+// has fails the test unless the wallet has a multiple of GHS 500,000.00.
 func (f *fixture) has(times int64) {
 	f.t.Helper()
 	n, err := f.ledger.Balance(f.t.Context(), f.tenant.Wallet())
@@ -294,7 +294,7 @@ func TestApprove_concurrentAppliesOnce(t *testing.T) {
 	})
 }
 
-// A request that needs two approvers is done by the second, whichever way they come.
+// A request that needs two approvers is applied by the second approval, in either order.
 func TestApprove_twoNeedTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.line(Line{Kind: KindFund, Approvers: 2})
@@ -324,12 +324,12 @@ func TestApprove_twoNeedTwoPeople(t *testing.T) {
 	})
 }
 
-// These people cannot check: each tries a request that another person made, and nothing is moved.
+// Each of these people tries to approve a request that another person made. All are refused, and nothing moves.
 func TestApprove_refusedWithoutPermission(t *testing.T) {
 	each(t, func(f *fixture) {
 		request := f.fund()
-		other := f.join("yaw@example.com", roles.Operations) // may make, not check
-		late := f.join("late@example.com", roles.Approver)   // has the role since after the request
+		other := f.join("yaw@example.com", roles.Operations) // may request but not approve
+		late := f.join("late@example.com", roles.Approver)   // got the role after the request
 		change := func(fn func(tx *db.Tx) error) { f.clock.Advance(time.Second); f.tx(fn) }
 		set := func(email string, role roles.Role) {
 			change(func(tx *db.Tx) error {
@@ -349,11 +349,11 @@ func TestApprove_refusedWithoutPermission(t *testing.T) {
 		try(other, problem.Forbidden, "not_allowed")
 		try(late, problem.Forbidden, "role_younger")
 		try(f.requester, problem.Forbidden, "own_act")
-		set("ama@example.com", roles.Owner) // the requester becomes somebody who may check
+		set("ama@example.com", roles.Owner) // the requester gets a role that may approve
 		try(f.requester, problem.Forbidden, "own_act")
 		set("kofi@example.com", roles.Support)
 		try(f.first, problem.Forbidden, "not_allowed")
-		set("kofi@example.com", roles.Approver) // and has it again, too late for this act
+		set("kofi@example.com", roles.Approver) // and gets it again, too late for this request
 		try(f.first, problem.Forbidden, "role_younger")
 		_, err := f.Approve(f.t.Context(), f.second, request.ID, strings.Repeat("0", 64))
 		f.refused(err, problem.InProgress, "act_changed")
@@ -429,7 +429,7 @@ func TestApproval_lapsesWithPermission(t *testing.T) {
 	}
 }
 
-// A requester who lost the right since does not have it done either.
+// If the requester has lost the permission, the request is not applied.
 func TestApply_requesterLostTheRole(t *testing.T) {
 	each(t, func(f *fixture) {
 		request := f.fund()
@@ -471,7 +471,7 @@ func TestApply_changedSince(t *testing.T) {
 		}
 		other := f.fund()
 		_, err = f.Approve(f.t.Context(), f.requester, other.ID, other.Digest)
-		f.refused(err, problem.Forbidden, "own_act") // whoever may not do it does not make it fail
+		f.refused(err, problem.Forbidden, "own_act") // a person without the permission does not make the request fail
 	})
 }
 
@@ -515,7 +515,7 @@ func TestRequest_rejectedWithdrawnExpired(t *testing.T) {
 			tx.Defer("UPDATE acts SET expires_at = $2 WHERE id = $1", 1, expired.ID, f.clock.Now())
 			return nil
 		})
-		_, err = f.Approve(f.t.Context(), f.first, expired.ID, expired.Digest) // before anything marked it
+		_, err = f.Approve(f.t.Context(), f.first, expired.ID, expired.Digest) // before any job has marked it as expired
 		f.refused(err, problem.Gone, "act_expired")
 		if err := f.Expire(f.t.Context()); err != nil {
 			f.t.Fatal(err)
@@ -585,7 +585,7 @@ func TestText_countedInCharacters(t *testing.T) {
 	})
 }
 
-// Whatever breaks off at each boundary of the database, an approved request is done once or waits, never half.
+// A fault at any boundary of the database leaves an approved request either applied once or waiting, never half applied.
 func TestApprove_interruptedAppliesOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		times := int64(0)
@@ -642,7 +642,7 @@ func TestJournal_hasAppliedChanges(t *testing.T) {
 			if err != nil {
 				f.t.Fatal(err)
 			}
-			return slices.DeleteFunc(list, func(n audit.Noted) bool { return strings.HasPrefix(n.Action, "person.") }) // how they signed in
+			return slices.DeleteFunc(list, func(n audit.Noted) bool { return strings.HasPrefix(n.Action, "person.") }) // leaves out the notices about their sign-ins
 		}
 		request := f.fund()
 		if list := noted(); len(list) != 0 {

@@ -37,7 +37,7 @@ func (f *fixture) closeNext() closing.Day {
 	return day
 }
 
-// closingExamples are those of kinds about the days of the books.
+// closingExamples returns examples of the kinds about the days of the books.
 func closingExamples() map[string]example {
 	today := closing.DayOf(start).String()
 	return map[string]example{
@@ -59,7 +59,7 @@ func closingExamples() map[string]example {
 	}
 }
 
-// A day is signed by two people, with the figures that both saw. Figures that changed meanwhile are not signed.
+// Two people sign a day with the figures that both saw. If the figures changed in between, the day is not signed.
 func TestCloseDay_signedByTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.account("gcb")

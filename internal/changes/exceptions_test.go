@@ -18,7 +18,7 @@ import (
 // ofUnknown has the kinds whose examples need payouts of unknown outcome.
 var ofUnknown = []string{KindResolve, KindContradict, KindDecide, KindPair, KindPairAll, KindEndByLine, KindEndAllByLine}
 
-// difference is an exception as a test stores it, with a line of its own.
+// difference is an exception that a test stores together with its own line.
 type difference struct {
 	source, kind, payment, ending string
 	delta                         money.Pesewas
@@ -26,7 +26,7 @@ type difference struct {
 	at                            int64 // microseconds
 }
 
-// differs stores an exception and its line, and returns its id, which is that of the line and of the statement, too.
+// differs stores an exception with its line, and returns its id, which is also the id of the line and of the statement.
 func (f *fixture) differs(x difference) (id string) {
 	f.t.Helper()
 	id = newID()
@@ -59,7 +59,7 @@ func providerFeesKey(x *examples) ledger.Key {
 	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.ProviderFees("mtn")}
 }
 
-// exceptionExamples are those of kinds about exceptions of statements.
+// exceptionExamples returns examples of the kinds about exceptions of statements.
 func exceptionExamples() map[string]example {
 	of := func(kind string, x difference, more ...string) func(*examples, string) (Request, error) {
 		return func(e *examples, id string) (Request, error) {
@@ -207,7 +207,8 @@ func TestEndByLine_neverOverrulesTheProvider(t *testing.T) {
 	})
 }
 
-// A credit of a bank pays for one deposit. Its amount and bank account are those of the line, and a second deposit is refused.
+// A credit at a bank pays for one deposit. The deposit has the amount and bank account of the line, and a second deposit is
+// refused.
 func TestFund_fromOneCreditOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
@@ -248,7 +249,7 @@ func TestFund_fromOneCreditOnce(t *testing.T) {
 	})
 }
 
-// At most 500 exceptions are changed by one request, and all of them or none.
+// One request changes at most 500 exceptions, and all of them or none.
 func TestExceptions_manyAtOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()
@@ -277,8 +278,8 @@ func TestExceptions_manyAtOnce(t *testing.T) {
 	})
 }
 
-// All unmatched credits of an account go into one wallet by one request, which lists each of them. Debits stay, and the same request again
-// finds nothing.
+// One request puts all unmatched credits of a statement account into one wallet, and lists each credit. Debits stay open. The same
+// request again finds nothing.
 func TestAdopt_manyAtOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		x := f.treasurer()

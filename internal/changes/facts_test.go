@@ -14,11 +14,11 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// without are the kinds that have no facts of their own besides the account.
+// without are the kinds that have no facts in addition to the account.
 var without = []string{KindRotateSecret, KindReopen}
 
-// A request of every kind has facts besides its sentence, and its approver sees each of them. Its sentence names no id of an account
-// or payment.
+// A request of every kind has facts in addition to its sentence, and its approver sees each of them. Its sentence contains no id of
+// an account or payment.
 func TestFacts_ofEveryKind(t *testing.T) {
 	for name, e := range allExamples() {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,8 @@ func TestFacts_ofEveryKind(t *testing.T) {
 	}
 }
 
-// Accounts of near names have the end of their id in sentences, and a warning; other names do not.
+// Sentences about accounts with similar names contain the end of the id and have a warning. Sentences about other accounts have
+// neither.
 func TestNearNames_areWarnedOf(t *testing.T) {
 	each(t, func(f *fixture) {
 		twin := f.shop("ADOM Store")
@@ -116,7 +117,7 @@ func TestShown_isKeyed(t *testing.T) {
 	})
 }
 
-// Two names are mistakable if they differ in a letter, or in two of a long name.
+// Two names can be mistaken for each other if they differ in one letter, or in two letters of a long name.
 func TestMistakable_countsLetters(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

@@ -35,7 +35,7 @@ func eachLone(t *testing.T, fn func(f *alone)) {
 	})
 }
 
-// comes has an invited or reset person use link and code, and enrol a factor, a second later.
+// comes lets an invited or reset person use the link and the code, and enrol a factor a second later.
 func (f *fixture) comes(link, code string) By {
 	f.t.Helper()
 	f.clock.Advance(time.Second)
@@ -44,7 +44,8 @@ func (f *fixture) comes(link, code string) By {
 	return by
 }
 
-// brings has a person invite another one, whom approver approves where somebody must, and who then comes.
+// brings lets a person invite another one. approver approves the invitation if necessary, and the invited person sets up the
+// account.
 func (f *fixture) brings(by By, approver *By, email string, role roles.Role) By {
 	f.t.Helper()
 	request, err := f.invite(by, email, identity.Membership{Role: role})
@@ -61,7 +62,7 @@ func (f *fixture) brings(by By, approver *By, email string, role roles.Role) By 
 	return f.comes(link, f.code(*approver, request))
 }
 
-// pays has somebody ask for money in a wallet.
+// pays lets a person request a deposit to a wallet.
 func (f *fixture) pays(by By) Request {
 	f.t.Helper()
 	request, err := f.Fund(f.t.Context(), by, newID(), f.tenant.ID, 50_000_000, "paid by bank")
@@ -82,8 +83,8 @@ func (f *fixture) outlook(by By, request Request) Outlook {
 	return o
 }
 
-// The requester of an invitation or a reset has the link and never the code, the approver the code and never the link: neither
-// becomes the person.
+// The requester of an invitation or a reset gets the link and never the code, and the approver gets the code and never the link. So
+// neither can become the person.
 func TestRequester_isNotTheSecondPerson(t *testing.T) {
 	each(t, func(f *fixture) {
 		boss, other := f.join("boss@example.com", roles.Owner), f.join("other@example.com", roles.Owner)
@@ -143,12 +144,12 @@ func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 		_, err := f.Approve(t.Context(), second, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "not_independent")
 		f.approved(third, request)
-		request = f.pays(second) // whom the first may be
+		request = f.pays(second) // the first person may control this account
 		_, err = f.Approve(t.Context(), boss, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "not_independent")
 		f.approved(third, request)
 
-		// Where two approvals are needed, the first and the second count as one.
+		// If two approvals are needed, the first and the second person count as one.
 		f.tx(func(tx *db.Tx) error {
 			_, err := tx.Exec("INSERT INTO act_policy (kind, tenant, pesewas, checkers) VALUES ($1, '', 0, 2)", KindFund)
 			return err
@@ -164,7 +165,7 @@ func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 		f.is(request.ID, Done)
 		f.tx(func(tx *db.Tx) error { _, err := tx.Exec("DELETE FROM act_policy"); return err })
 
-		// A reset that a third person approves makes the second one independent.
+		// After a reset that a third person approves, the second person is independent.
 		reset, err := f.Reset(t.Context(), boss, newID(), "second@example.com", "to be independent")
 		f.asked(reset, err, KindReset, 1)
 		f.approved(third, reset)
@@ -177,7 +178,7 @@ func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 	})
 }
 
-// Whom a command without a person invited or reset approves nothing of anybody.
+// A person whom a command without a person invited or reset cannot approve any request.
 func TestBreakGlass_makesNoSecondPerson(t *testing.T) {
 	eachLone(t, func(f *alone) {
 		by := identity.NewInvitation()
@@ -224,7 +225,7 @@ func TestReinvitation_isJudgedAnew(t *testing.T) {
 	})
 }
 
-// The first approvals of a person say who invited them, and whether network and browser are the requester's.
+// The first approvals of a person note who invited them, and whether their network and browser are the requester's.
 func TestFirstApprovals_nameTheInviter(t *testing.T) {
 	each(t, func(f *fixture) {
 		boss, other := f.join("boss@example.com", roles.Owner), f.join("other@example.com", roles.Owner)

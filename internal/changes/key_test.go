@@ -49,7 +49,7 @@ func TestKeyCreate_payingNeedsTwoPeople(t *testing.T) {
 		if err != nil || !f.works(text) || !strings.HasPrefix(text, "mk_live_") {
 			t.Fatal(err)
 		}
-		if again, err := f.Reveal(t.Context(), f.requester, Secret, request.ID); err != nil || again != text { // the page was lost on its way
+		if again, err := f.Reveal(t.Context(), f.requester, Secret, request.ID); err != nil || again != text { // the answer was lost, so the page is requested again
 			t.Fatal(err)
 		}
 		f.clock.Advance(time.Minute)
@@ -232,7 +232,7 @@ func TestSenderID_reviewedOnce(t *testing.T) {
 	})
 }
 
-// A secret that was sealed under another master key is not shown as something else.
+// A secret that was sealed under another master key is not shown as a wrong text.
 func TestSecret_otherMasterKeyIsHidden(t *testing.T) {
 	each(t, func(f *fixture) {
 		request, err := f.key(f.requester, access.Read)
@@ -247,7 +247,7 @@ func TestSecret_otherMasterKeyIsHidden(t *testing.T) {
 	})
 }
 
-// A session that has ended, or whose requester has lost the role, is shown nothing.
+// The secret is not shown if the session has ended or the requester has lost the role.
 func TestSecret_needsPermissionWhenShown(t *testing.T) {
 	each(t, func(f *fixture) {
 		request, err := f.key(f.requester, access.Read)

@@ -30,15 +30,15 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// examples are people and things that requests of every kind can be made about.
+// examples has people and objects for requests of every kind.
 type examples struct {
 	*fixture
 	boss, owner, admin By
-	payouts            []book.Payment // open ones, each for one act
-	n                  int            // of the request
+	payouts            []book.Payment // open payouts, each for one request
+	n                  int            // number of requests so far
 }
 
-// next is the payout of the next request.
+// next returns the payout for the next request.
 func (x *examples) next() string {
 	pay := x.payouts[0]
 	x.payouts = x.payouts[1:]
@@ -68,18 +68,18 @@ func (x *examples) someKey() string {
 	return key.Key.ID
 }
 
-// review asks for the review of another sender ID.
+// review requests the review of another sender ID.
 func (x *examples) review(id string, to senderid.Status) (Request, error) {
 	s, _, err := x.Senders.Request(x.t.Context(), idempotency.Caller{Tenant: x.tenant.ID}, fmt.Sprintf("ADOM%d", x.n), "receipts")
 	x.done(err)
 	return x.ReviewSender(x.t.Context(), x.boss, id, s.ID, to, "seen")
 }
 
-// example is how a request of a kind is made.
+// example describes how a test makes a request of a kind.
 type example struct {
 	ask func(x *examples, id string) (Request, error)
-	own bool // by the account's own people
-	// has is what such a request changes by a number, if it moves something, and by how much.
+	own bool // requested by the account's own people
+	// has returns the ledger account that such a request changes, if it moves money, and the amount.
 	has func(x *examples) ledger.Key
 	by  int64
 }
@@ -99,7 +99,7 @@ func suspenseKey(x *examples) ledger.Key {
 	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Suspense}
 }
 
-// moneyExamples are those of kinds that move something.
+// moneyExamples returns examples of the kinds that move money or credits.
 func moneyExamples() map[string]example {
 	return map[string]example{
 		KindFund: {has: walletKey, by: 100, ask: func(x *examples, id string) (Request, error) {
@@ -162,7 +162,7 @@ func moneyExamples() map[string]example {
 	}
 }
 
-// accountExamples are those of kinds about accounts, keys and sender IDs.
+// accountExamples returns examples of the kinds about accounts, keys and sender IDs.
 func accountExamples() map[string]example {
 	return map[string]example{
 		KindCreateTenant: {ask: func(x *examples, id string) (Request, error) {
@@ -223,7 +223,7 @@ func accountExamples() map[string]example {
 	}
 }
 
-// peopleExamples are those of kinds about people and the policy.
+// peopleExamples returns examples of the kinds about people and the policy.
 func peopleExamples() map[string]example {
 	return map[string]example{
 		KindPolicy: {ask: func(x *examples, id string) (Request, error) {
@@ -249,7 +249,7 @@ func peopleExamples() map[string]example {
 	}
 }
 
-// unsent is an operator's line that takes nothing.
+// unsent is an operator's connection that accepts nothing.
 type unsent struct{}
 
 func (unsent) Whole(string, msisdn.MSISDN) bool { return false }
@@ -291,7 +291,7 @@ func (x *examples) campaign() string {
 	return c.ID
 }
 
-// owes makes the account owe so much, as a reversal does that its wallet does not cover.
+// owes makes the account owe an amount, as after a reversal that its wallet does not cover.
 func (f *fixture) owes(amount money.Pesewas) {
 	f.t.Helper()
 	m := treasury.Movement{Asset: f.tenant.Money(), From: ledger.Receivable(f.tenant.ID), To: ledger.Funding, Amount: amount, Kind: "reversed"}
@@ -311,7 +311,7 @@ func (f *fixture) deadLetter() string {
 	return id
 }
 
-// bank is the sort code of a bank of the catalogue.
+// bank returns the sort code of a bank in the catalogue.
 func (f *fixture) bank() string {
 	f.t.Helper()
 	if err := f.routes.Seed(f.t.Context()); err != nil {
@@ -324,7 +324,7 @@ func (f *fixture) bank() string {
 	return all.Banks[0].Code
 }
 
-// closedRange is a range of numbers that is closed to one-time passwords of the account.
+// closedRange returns a range of numbers that is closed to one-time passwords of the account.
 func (x *examples) closedRange() string {
 	x.t.Helper()
 	prefix := fmt.Sprintf("2332%04d", x.n)
@@ -387,8 +387,8 @@ func TestKinds_haveAnExample(t *testing.T) {
 	}
 }
 
-// Whatever breaks off at each boundary of the database, an approved request of every kind is done once or waits, never half.
-// In the gate a request breaks off at every boundary for one kind of each sort, and at its COMMITs for the others.
+// A fault at any boundary of the database leaves an approved request of every kind either applied once or waiting, never half
+// applied. In the gate one kind of each sort is tested at every boundary, and the other kinds only at their COMMITs.
 func TestKinds_interruptedApplyOnce(t *testing.T) {
 	for name, e := range allExamples() {
 		t.Run(name, func(t *testing.T) {
@@ -400,7 +400,7 @@ func TestKinds_interruptedApplyOnce(t *testing.T) {
 	}
 }
 
-// mostBoundaries is more than any request has.
+// mostBoundaries is larger than the number of boundaries of any request.
 const mostBoundaries = 40
 
 func (x *examples) breakOff(name string, e example) {
@@ -429,7 +429,7 @@ func (x *examples) breakOff(name string, e example) {
 		x.done(x.Treasury.Fund(t.Context(), x.tenant.ID, 100*money.Cedi, "before the test", "ama"))
 	}
 	x.clock.Advance(time.Second)
-	// Statements break off in one way each, in turn; a COMMIT in each way.
+	// A statement fails in one of the ways, in rotation. A COMMIT fails in each way.
 	ways, commits := []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}, 0
 	for n := range most {
 		hit, commit := x.brokenOff(name, e, approver, n, ways[n%len(ways)], !whole)
@@ -453,7 +453,7 @@ func (x *examples) breakOff(name string, e example) {
 func (x *examples) brokenOff(name string, e example, approver By, boundary int, kind db.Fault, commits bool) (hit, commit bool) {
 	t := x.t
 	t.Helper()
-	if x.n++; x.n%20 == 0 { // requests of many hours
+	if x.n++; x.n%20 == 0 { // a person may make a limited number of requests an hour
 		x.tx(func(tx *db.Tx) error { _, err := tx.Exec("DELETE FROM person_uses"); return err })
 	}
 	x.clock.Advance(tenant.Freshness)

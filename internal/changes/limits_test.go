@@ -46,7 +46,7 @@ func TestRequests_areLimitedForEachPerson(t *testing.T) {
 			t.Error(err)
 		}
 		f.clock.Advance(time.Hour)
-		f.requester = f.join("kwame@example.com", roles.Operations) // the session of the first has ended
+		f.requester = f.join("kwame@example.com", roles.Operations) // the session of the first person has ended
 		f.tx(func(tx *db.Tx) error {
 			_, err := tx.Exec("UPDATE acts SET maker = $1 WHERE maker_name = 'ama@example.com'", f.requester.Visitor.Person.ID)
 			return err
@@ -90,7 +90,7 @@ func TestRequests_theSameAgain(t *testing.T) {
 	})
 }
 
-// Payouts by a page that wait for approval are requests of their person. Those by a key have the limits of the key.
+// Payouts from a page that await approval count as requests of their person. Payouts by a key have the limits of the key.
 func TestHeldPayouts_areRequestsOfAPerson(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		plan := func(n int, key string) error {
@@ -99,7 +99,7 @@ func TestHeldPayouts_areRequestsOfAPerson(t *testing.T) {
 			return err
 		}
 		for n := range 30 {
-			for range 2 { // a page that is loaded again asks for the same payout
+			for range 2 { // a page that is loaded again requests the same payout
 				if err := plan(n, ""); err != nil {
 					t.Fatal(n, err)
 				}

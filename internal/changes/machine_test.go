@@ -10,11 +10,11 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// machine is the user of this machine, who gave a command without a person.
+// machine is the user of this machine, for a command without a person.
 var machine = By{Machine: audit.BreakGlass + "root", Origin: "a machine", Place: roles.Installation}
 
-// A command without a person is applied at once by the same kinds, with their guards, and stored as done under the machine's user. A
-// refusal stores nothing.
+// A command without a person uses the same kinds with the same checks. It is applied at once, and stored as done by the user of the
+// machine. A refusal stores nothing.
 func TestMachine_appliesAtOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.line(Line{Kind: KindFund, Approvers: 2})
@@ -39,7 +39,7 @@ func TestMachine_appliesAtOnce(t *testing.T) {
 	})
 }
 
-// The user of a machine approves, rejects and withdraws nothing that a person requested.
+// The user of a machine cannot approve, reject or withdraw a request of a person.
 func TestMachine_approvesNoRequest(t *testing.T) {
 	each(t, func(f *fixture) {
 		request, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 50*money.Cedi, "slip 17")

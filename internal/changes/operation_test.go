@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// A fee plan that was changed since a request was made is not replaced by it: its requester saw another one.
+// If a fee plan was changed after a request, the request does not replace it, because its requester saw another plan.
 func TestFeePlan_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		plan := func(flat money.Pesewas) []tenant.Rule { return []tenant.Rule{{Product: tenant.Payout, Flat: flat}} }
@@ -29,7 +29,7 @@ func TestFeePlan_changedSince(t *testing.T) {
 			}
 		}
 		first, second, all := ask(f.tenant.ID, 25), ask(f.tenant.ID, 99), ask(tenant.Default, 50)
-		for _, request := range []Request{all, first} { // the default plan is another one
+		for _, request := range []Request{all, first} { // the default plan was changed
 			if done, err := f.Approve(t.Context(), f.first, request.ID, request.Digest); err != nil || done.State != Done {
 				t.Fatalf("%s, %v", done.State, err)
 			}

@@ -46,7 +46,7 @@ func (s *silent) DisburseStatus(_ context.Context, r provider.StatusRequest) pro
 	return provider.Outcome{}
 }
 
-// paying readies the account for so many payouts of GHS 10.00.
+// paying prepares the account for a number of payouts of GHS 10.00.
 func (f *fixture) paying(count int) {
 	f.t.Helper()
 	ctx := f.t.Context()
@@ -89,7 +89,7 @@ func (f *fixture) unknown(count int) (list []book.Payment) {
 	return list
 }
 
-// waited marks the payments as the process does that has followed them for two minutes.
+// waited flags the payments, as the process does that has followed them for two minutes.
 func (f *fixture) waited() {
 	f.t.Helper()
 	f.tx(func(tx *db.Tx) error {
@@ -98,7 +98,7 @@ func (f *fixture) waited() {
 	})
 }
 
-// payment is the row as it is now.
+// payment returns the current row.
 func (f *fixture) payment(id string) book.Payment {
 	f.t.Helper()
 	p, err := f.Payments.Find(f.t.Context(), id)
@@ -182,7 +182,7 @@ func TestResolve_needsTwoPeople(t *testing.T) {
 	})
 }
 
-// A statement does not tell of what left for the provider after it.
+// A statement proves nothing about a submission that was sent after it.
 func TestResolve_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		for i, pay := range f.unknown(3) {
@@ -212,7 +212,7 @@ func TestResolve_refusedInFlight(t *testing.T) {
 		_, err := f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{}, "x")
 		f.refused(err, problem.InProgress, "payment_in_progress")
 		f.clock.Advance(2 * time.Minute)
-		_, err = f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{}, "x") // the time of the clock is not enough
+		_, err = f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{}, "x") // the time of the clock is not sufficient
 		f.refused(err, problem.InProgress, "payment_in_progress")
 		f.waited()
 		request, err := f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{}, "x")
@@ -221,7 +221,7 @@ func TestResolve_refusedInFlight(t *testing.T) {
 			tx.Defer("UPDATE payments SET sending_at = $2 WHERE id = $1", 1, pay.ID, f.clock.Now())
 			return nil
 		})
-		_, err = f.Approve(t.Context(), f.first, request.ID, request.Digest) // it is only too soon: the request waits
+		_, err = f.Approve(t.Context(), f.first, request.ID, request.Digest) // it is too early, so the request waits
 		f.refused(err, problem.InProgress, "payment_in_progress")
 		f.is(request.ID, Waiting)
 	})
@@ -252,7 +252,7 @@ func TestResolve_booksProviderCosts(t *testing.T) {
 	})
 }
 
-// resolved makes an unknown payout and has two people end it.
+// resolved makes an unknown payout, and two people resolve it.
 func (f *fixture) resolved(pay book.Payment, paid bool) {
 	f.t.Helper()
 	request, err := f.Resolve(f.t.Context(), f.requester, newID(), pay.ID, Statement{Paid: paid}, "statement")
@@ -260,7 +260,7 @@ func (f *fixture) resolved(pay book.Payment, paid bool) {
 	f.approved(f.first, request)
 }
 
-// contradicted has two people take the word back.
+// contradicted lets two people reverse a resolution.
 func (f *fixture) contradicted(pay book.Payment, paid bool) {
 	f.t.Helper()
 	request, err := f.Contradict(f.t.Context(), f.requester, newID(), pay.ID, paid, "read the wrong line")
@@ -277,13 +277,13 @@ func TestReopen_emptiesSuspenseOnce(t *testing.T) {
 			_, err := f.Decide(t.Context(), f.requester, newID(), pay.ID, side, "x")
 			f.refused(err, problem.Invalid, "nothing_in_suspense")
 			f.resolved(pay, paid)
-			wrong, err := f.Contradict(t.Context(), f.requester, newID(), pay.ID, paid, "x") // it was ended so
+			wrong, err := f.Contradict(t.Context(), f.requester, newID(), pay.ID, paid, "x") // the resolution had this outcome
 			f.asked(wrong, err, KindContradict, 1)
 			f.failed(f.approved(f.first, wrong), nil)
 			late, err := f.Contradict(t.Context(), f.requester, newID(), pay.ID, !paid, "x")
 			f.asked(late, err, KindContradict, 1)
 			f.contradicted(pay, !paid)
-			f.failed(f.approved(f.first, late), nil) // which is nothing any more
+			f.failed(f.approved(f.first, late), nil) // it no longer applies
 			_, err = f.Contradict(t.Context(), f.requester, newID(), pay.ID, !paid, "x")
 			f.refused(err, problem.Duplicate, "contradicted_before")
 
@@ -319,7 +319,7 @@ func TestReopen_emptiesSuspenseOnce(t *testing.T) {
 	})
 }
 
-// The provider's word that came since may give the amount to another side.
+// A later report of the provider may give the amount to another party.
 func TestSuspense_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		pay := f.unknown(1)[0]
@@ -345,7 +345,7 @@ func TestSuspense_changedSince(t *testing.T) {
 	})
 }
 
-// An account at the provider is the last member of the payload. Requests made before there was one are read as they are.
+// The account at the provider is the last member of the payload. Requests from before this member existed are read unchanged.
 func TestFloat_bookedInItsAccount(t *testing.T) {
 	each(t, func(f *fixture) {
 		treasurer := f.join("esi@example.com", roles.Treasury)
@@ -463,7 +463,7 @@ func TestCredits_soldAndReturnedOnce(t *testing.T) {
 		if b, found, err := f.ledger.Booked(t.Context(), KindRefundCredits, back.ID); err != nil || !found || b.Amount != -600 {
 			t.Errorf("%+v, %v", b, err)
 		}
-		if _, err := f.Approve(t.Context(), f.first, more.ID, more.Digest); !problem.Is(err, problem.InsufficientCredits) { // more than there are
+		if _, err := f.Approve(t.Context(), f.first, more.ID, more.Digest); !problem.Is(err, problem.InsufficientCredits) { // more than the account has
 			t.Fatal(err)
 		}
 		f.is(more.ID, Waiting)
@@ -490,7 +490,7 @@ func TestCredits_soldAndReturnedOnce(t *testing.T) {
 	})
 }
 
-// Credits without a price are worth something all the same, where the policy asks for an amount.
+// Credits without a price have a value when the policy compares amounts.
 func TestCredits_lowPriceNeedsApproval(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.line(Line{Kind: KindSellCredits, Approvers: 0})

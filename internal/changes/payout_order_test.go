@@ -16,7 +16,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// onPage has a person request a payout of GHS 10.00 by the form with an id. No queue runs here: the clock ends the wait for the provider.
+// onPage lets a person request a payout of GHS 10.00 with the form of an id. No queue runs here, and the clock ends the wait for
+// the provider.
 func (f *fixture) onPage(by By, id string, more Values) (r Request, err error) {
 	f.t.Helper()
 	v := Values{FieldTenant: f.tenant.ID, "channel": "TELECEL", "account_number": "0201234567", "amount": "10.00"}
@@ -41,7 +42,8 @@ func (f *fixture) onPage(by By, id string, more Values) (r Request, err error) {
 	return r, err
 }
 
-// A payout by a page is a change request like any other: it waits where a line asks for approval, and its form makes one request.
+// A payout from a page is a change request like any other. It waits if a line of the policy requires approval, and its form makes
+// one request.
 func TestPayoutOrder_waits(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		id, had := newID(), f.wallet()
@@ -68,7 +70,8 @@ func TestPayoutOrder_waits(t *testing.T) {
 	})
 }
 
-// A payout that needs no approval is sent at once. Its request is done and is in the audit log, in the transaction that accepts it.
+// A payout that needs no approval is sent at once. The transaction that accepts it also stores its request as done, and the audit
+// log has the request.
 func TestPayoutOrder_atOnce(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		f.rail.pending = true
@@ -122,7 +125,7 @@ func TestPayoutOrder_adoptedInARecovery(t *testing.T) {
 	})
 }
 
-// Nobody requests a payout elsewhere than at its account, without the role, or with another fee than the page showed.
+// A payout is refused at another account, without the role, or with a fee that differs from the page.
 func TestPayoutOrder_refused(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		had := f.wallet()
@@ -140,7 +143,7 @@ func TestPayoutOrder_refused(t *testing.T) {
 	})
 }
 
-// Whatever breaks off at each boundary of the database, there is a payout with its request, or neither.
+// A fault at any boundary of the database leaves a payout with its request, or neither.
 func TestPayoutOrder_broken(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, Approvers: 0})
@@ -177,7 +180,8 @@ func TestPayoutOrder_broken(t *testing.T) {
 	})
 }
 
-// The purpose is the reason of the request and the description of the payment. The person's own reference is the payment's, for one payout.
+// The purpose is the reason of the request and the description of the payment. The payment has the person's own reference, which
+// can be used for one payout.
 func TestPayoutOrder_ownReference(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		own, id := Values{"purpose": "Rent of March", "reference": "INV-2026-00417"}, newID()

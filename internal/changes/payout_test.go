@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// order is a payout of GHS 10.00 of a client that has hung up: no queue runs here, and nobody waits for its answer.
+// order returns a payout of GHS 10.00 whose client has disconnected. No queue runs here, and nobody waits for the answer.
 func (f *fixture) order() payments.Payout {
 	gone := make(chan struct{})
 	close(gone)
@@ -32,7 +32,7 @@ func (f *fixture) byKey(key string) idempotency.Caller {
 	return idempotency.Caller{Tenant: f.tenant.ID, Key: key}
 }
 
-// heldPayout is the request of a payout that a key asks for, and that a line makes wait.
+// heldPayout returns the request of a key's payout that awaits approval.
 func (f *fixture) heldPayout(key string) (Request, error) {
 	f.t.Helper()
 	pay, _, err := f.Payments.Payout(f.t.Context(), f.byKey(key), f.order())
@@ -42,7 +42,7 @@ func (f *fixture) heldPayout(key string) (Request, error) {
 	return f.Store.Get(f.t.Context(), pay.ID)
 }
 
-// The reason of a payout's request shows no number that the customer's reference holds.
+// The reason of a payout's request shows no phone number that the customer's reference contains.
 func TestHeldPayout_masksItsReference(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		order := f.order()
@@ -58,7 +58,7 @@ func TestHeldPayout_masksItsReference(t *testing.T) {
 	})
 }
 
-// keyOf makes a key of the account, for a member and by a requester.
+// keyOf creates a key of the account for a member, requested by a person.
 func (f *fixture) keyOf(member, requester string) string {
 	f.t.Helper()
 	m, err := f.Access.Mint(access.NewKey{Tenant: f.tenant.ID, Live: true, Member: member, Scopes: []access.Scope{access.Payout}})
@@ -70,7 +70,7 @@ func (f *fixture) keyOf(member, requester string) string {
 	return m.Key.ID
 }
 
-// team is an account of which payouts from GHS 5.00 on need approvers, with its people.
+// team is an account with its people. Its payouts from GHS 5.00 on need approvers.
 type team struct {
 	*fixture
 	owner, admin, signatory, finance By
@@ -154,8 +154,8 @@ func TestHeldPayout_notByItsRequester(t *testing.T) {
 		}
 		here := f.tenant.ID
 		refused(f.admin, byPage, here, "own_act")
-		refused(f.admin, byKey, here, "own_act") // who made the key
-		refused(f.owner, byKey, here, "own_act") // whose key it is
+		refused(f.admin, byKey, here, "own_act") // the person who created the key
+		refused(f.owner, byKey, here, "own_act") // the owner of the key
 		refused(f.finance, byKey, here, "not_allowed")
 		refused(late, byKey, here, "role_younger")
 		refused(stranger, byKey, other.ID, "act_not_found")
@@ -291,7 +291,7 @@ func TestHeldPayout_policyLine(t *testing.T) {
 		if pay := f.payment(request.ID); pay.AwaitsApproval() {
 			t.Errorf("%+v", pay)
 		}
-		// Where too few people are left, nothing is taken that nobody could approve.
+		// If too few people are left who may approve, the payout is refused at once.
 		f.tx(func(tx *db.Tx) error {
 			for _, email := range []string{"admin@adom.example", "signatory@adom.example"} {
 				if _, err := f.people.Disable(tx, email); err != nil {
@@ -314,7 +314,7 @@ func TestHeldPayout_policyLine(t *testing.T) {
 	})
 }
 
-// Whatever breaks off at each boundary of the database, a payout that is not approved goes back once or waits.
+// A fault at any boundary of the database leaves a rejected payout either refunded once or waiting.
 func TestReject_interruptedReleasesOnce(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		key, had := f.keyOf("", ""), f.wallet()

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// invite has somebody invite a person.
+// invite lets a person invite another one.
 func (f *fixture) invite(by By, email string, m identity.Membership) (Request, error) {
 	return f.Invite(f.t.Context(), by, newID(), email, "Somebody %s", m, "helps out")
 }
@@ -162,12 +162,12 @@ func TestReset_excludesOlderRequests(t *testing.T) {
 	})
 }
 
-// eachAlone runs a test where no request needs a check, on both engines.
+// eachAlone runs a test on both engines in an installation where no request needs an approval.
 func eachAlone(t *testing.T, fn func(f *fixture)) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) { fn(install(t, d, nil, false)) })
 }
 
-// code is that of a request's link, as somebody is shown it.
+// code returns the code of a request's link, as a person is shown it.
 func (f *fixture) code(by By, request Request) string {
 	f.t.Helper()
 	by.Place = request.Place
@@ -178,7 +178,7 @@ func (f *fixture) code(by By, request Request) string {
 	return code
 }
 
-// again has a person who was reset accept the new link and set up a factor.
+// again lets a person who was reset use the new link and set up a factor.
 func (f *fixture) again(link, code string) By {
 	f.t.Helper()
 	token, err := f.people.Accept(f.t.Context(), link, code, identitytest.Password, "a test", netip.Addr{})
@@ -211,7 +211,7 @@ func TestInviteLink_needsEveryPermission(t *testing.T) {
 		pending, err := f.invite(boss, "pending@example.com", identity.Membership{Role: roles.Owner})
 		f.asked(pending, err, KindInvite, 0)
 		f.failed(f.invite(mallory, "pending@example.com", support))
-		f.failed(f.invite(f.requester, "pending@example.com", support)) // an operator lacks rights of an owner
+		f.failed(f.invite(f.requester, "pending@example.com", support)) // an operator lacks permissions of an owner
 		link, err := f.Reveal(t.Context(), boss, Secret, pending.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -232,7 +232,7 @@ func TestInviteLink_needsEveryPermission(t *testing.T) {
 			t.Errorf("on the other customer's list are %+v, %v", members, err)
 		}
 
-		// An address that a customer has taken before its owner was invited.
+		// A customer has invited an address before the owner of that address was invited.
 		request, err := f.invite(mallory, "ceo@example.com", support)
 		f.asked(request, err, KindInvite, 0)
 		if link, err = f.Reveal(t.Context(), mallory, Secret, request.ID); err != nil {
@@ -252,7 +252,7 @@ func TestInviteLink_needsEveryPermission(t *testing.T) {
 	})
 }
 
-// A person who was invited and never came checks nothing, and so no request waits for them.
+// A person who was invited and never signed in cannot approve, so no request waits for them.
 func TestApprovers_withoutUnusedInvitations(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := install(t, d, nil, true)
@@ -266,6 +266,6 @@ func TestApprovers_withoutUnusedInvitations(t *testing.T) {
 			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "never.too@other.example", "Never", identity.Membership{Tenant: shop.ID, Role: roles.Owner})
 			return err
 		})
-		f.failed(f.own(owner, 1)) // a line that nobody could satisfy
+		f.failed(f.own(owner, 1)) // nobody could satisfy this line
 	})
 }

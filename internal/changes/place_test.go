@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// member makes somebody of a tenant, who makes requests there.
+// member creates a person of a tenant, who makes requests there.
 func (f *fixture) member(email, tenant string, role roles.Role) By {
 	f.t.Helper()
 	one := identitytest.Join(f.t, f.db, f.clock, f.people, email, identity.Membership{Tenant: tenant, Role: role})
@@ -33,7 +33,7 @@ func (f *fixture) shop(name string) (t tenant.Tenant) {
 	return t
 }
 
-// own asks for a line of the policy of a tenant's own requests.
+// own requests a line of the policy for a tenant's own requests.
 func (f *fixture) own(by By, approvers int) (Request, error) {
 	return f.SetPolicy(f.t.Context(), by, newID(), Line{Kind: KindPolicy, Approvers: approvers}, "as agreed")
 }
@@ -75,7 +75,7 @@ func TestPlace_tenantsOwnPeople(t *testing.T) {
 				}
 			}
 		}
-		elsewhere := owner // its requester, who also has a page of the installation open
+		elsewhere := owner // the requester also has a page of the installation open
 		elsewhere.Place = roles.Installation
 		f.refused(f.Store.Write(t.Context(), func(tx *db.Tx) error { return f.Store.Withdraw(tx, elsewhere, request) }), problem.NotFound, "act_not_found")
 		if err := approve(admin, f.tenant.ID); err != nil {
@@ -115,7 +115,7 @@ func TestPlace_ownAccountOnly(t *testing.T) {
 	})
 }
 
-// How many may check is counted among the tenant's own people, and lines of the installation are not theirs.
+// Only the tenant's own people count as its approvers, and lines of the installation do not apply to them.
 func TestPlace_tenantPolicy(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.join("boss@example.com", roles.Owner)
@@ -124,7 +124,7 @@ func TestPlace_tenantPolicy(t *testing.T) {
 		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)
 		f.clock.Advance(time.Second)
 		request, err := f.own(owner, 1)
-		if err != nil || request.State != Failed { // nobody else could check the next one
+		if err != nil || request.State != Failed { // nobody else could approve the next request
 			t.Fatalf("%+v, %v", request, err)
 		}
 		f.member("admin@adom.example", f.tenant.ID, roles.Admin)

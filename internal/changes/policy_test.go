@@ -38,7 +38,7 @@ func TestPolicy_approversByAmount(t *testing.T) {
 				f.t.Errorf("%s needs %d, want %d", amount, n, want)
 			}
 		}
-		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, Approvers: 1}) // comes before those of the installation
+		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, Approvers: 1}) // precedes the lines of the installation
 		for _, amount := range []money.Pesewas{1, 1000_00} {
 			if n := f.needs(amount); n != 1 {
 				f.t.Errorf("with a line of its own %s needs %d", amount, n)
@@ -53,7 +53,7 @@ func TestPolicy_approversByAmount(t *testing.T) {
 
 func TestPolicy_unsatisfiableIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		f := install(t, d, nil, false) // one requester, nobody else
+		f := install(t, d, nil, false) // one requester and no other person
 		rule, _ := f.Rule(KindFund)
 		set := func(approvers int) error {
 			return d.Write(t.Context(), func(tx *db.Tx) error {
@@ -62,7 +62,7 @@ func TestPolicy_unsatisfiableIsRefused(t *testing.T) {
 			})
 		}
 		f.refused(set(1), problem.Forbidden, "policy_locks_out")
-		f.join("kofi@example.com", roles.Owner) // may check, and make, what then the requester cannot check
+		f.join("kofi@example.com", roles.Owner) // may approve, and may also make requests that the requester cannot approve
 		f.refused(set(1), problem.Forbidden, "policy_locks_out")
 		f.join("efua@example.com", roles.Approver)
 		if err := set(1); err != nil {
@@ -76,7 +76,7 @@ func TestPolicy_unsatisfiableIsRefused(t *testing.T) {
 				t.Fatalf("%d", n)
 			}
 			role := identity.Membership{Role: roles.Support}
-			if email == "kofi@example.com" { // the last owner stays one, and is disabled by hand
+			if email == "kofi@example.com" { // the last owner keeps the role, so the test disables the person directly
 				f.tx(func(tx *db.Tx) error {
 					tx.Defer("UPDATE people SET disabled_at = 1 WHERE email = $1", 1, email)
 					return nil
@@ -90,7 +90,7 @@ func TestPolicy_unsatisfiableIsRefused(t *testing.T) {
 	})
 }
 
-// The policy is changed by two people, too.
+// A change of the policy also needs two people.
 func TestPolicy_changeNeedsApproval(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner := f.join("owner@example.com", roles.Owner)
@@ -217,7 +217,7 @@ func TestPolicy_ofPayouts(t *testing.T) {
 		}
 		line := func(from money.Pesewas, approvers int) {
 			f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: from, Approvers: approvers})
-			f.clock.Advance(2 * time.Second) // a key reads lines that are at most a second old
+			f.clock.Advance(2 * time.Second) // a key uses lines that are at most a second old
 		}
 		const none, one = "no approver", "1 approver"
 		if !byPage("0.50") || byKey(50) {

@@ -69,14 +69,14 @@ func (f *fixture) becomes(c tenant.Change) {
 	f.clock.Advance(tenant.Freshness)
 }
 
-// refund has a person request the refund of a collection by the form with an id.
+// refund lets a person request the refund of a collection with the form of an id.
 func (f *team) refund(by By, id string, of book.Payment, amount string) (Request, error) {
 	f.t.Helper()
 	by.Place = f.tenant.ID
 	return f.Do(f.t.Context(), by, KindRefund, id, Values{FieldTenant: f.tenant.ID, "collection": of.ID, "amount": amount}, "Goods returned")
 }
 
-// A refund by a page follows the policy's line of payouts, is approved by another person, and goes to the payer once.
+// A refund from a page follows the policy's line for payouts. Another person approves it, and the payer gets it once.
 func TestRefund_waits(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		of, had, id := f.collected(1)[0], f.wallet(), newID()
@@ -118,7 +118,8 @@ func TestRefund_waits(t *testing.T) {
 	})
 }
 
-// The stricter of the lines of refunds and payouts counts for a refund. A rejected one releases the collection.
+// The stricter of the lines for refunds and payouts applies to a refund. After a rejection, the collection can be refunded by
+// another request.
 func TestRefund_rejected(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		f.line(Line{Kind: KindRefund, Tenant: f.tenant.ID, Own: true, Approvers: 0})
@@ -142,7 +143,8 @@ func TestRefund_rejected(t *testing.T) {
 	})
 }
 
-// An operator's refund needs the second person of the installation, holds no money before, and refuses what changed since.
+// An operator's refund needs a second person of the installation. It reserves no money before, and is refused if anything has
+// changed since the request.
 func TestOperatorRefund_approvedOnce(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		of, had := f.collected(1)[0], f.wallet()
@@ -178,7 +180,8 @@ func TestOperatorRefund_approvedOnce(t *testing.T) {
 	})
 }
 
-// A request of a command without a person, which a process without providers made, is applied once by a server, or ended with its refusal.
+// A process without providers makes a request for a command without a person. A server applies the request once, or ends it with
+// the reason of the refusal.
 func TestOperatorRefund_leftToAServer(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		list := f.collected(2)
@@ -221,7 +224,7 @@ func TestOperatorRefund_leftToAServer(t *testing.T) {
 	})
 }
 
-// Nobody requests a refund elsewhere than at the account, without the role, of more than is left, or while payouts are stopped.
+// A refund is refused at another account, without the role, above the refundable amount, or while payouts are stopped.
 func TestRefund_refused(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		of, had := f.collected(1)[0], f.wallet()

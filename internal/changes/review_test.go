@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Approve approves as the page does that showed the request a moment ago, with the facts of that moment.
+// Approve approves a request with the facts that a page would show now.
 func (f *fixture) Approve(ctx context.Context, by By, id, digest string) (Request, error) {
 	if seen, err := f.Review(ctx, by.Place, id); err == nil && seen.Digest == digest {
 		digest = seen.Shown
@@ -31,7 +31,7 @@ func warned(f Facts, text string) bool {
 	return false
 }
 
-// The approver of a deposit sees the warnings that its requester saw: a slip that was used twice warns both.
+// The approver of a deposit sees the same warnings as its requester, such as of a slip that was used before.
 func TestFacts_warnTheApproverToo(t *testing.T) {
 	each(t, func(f *fixture) {
 		fund := func(slip, reason string) (Request, error) {
@@ -54,7 +54,8 @@ func TestFacts_warnTheApproverToo(t *testing.T) {
 	})
 }
 
-// A warning that came up between the page and the press shows the page again. The approval is stored with what its page showed.
+// If a warning appears after the page was loaded, the approval shows the page again. The approval is stored with the facts of its
+// page.
 func TestFacts_newWarningShowsThePageAgain(t *testing.T) {
 	each(t, func(f *fixture) {
 		request, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
@@ -115,7 +116,7 @@ func TestFacts_areDigested(t *testing.T) {
 	})
 }
 
-// The approver of a payout sees the names that its requester saw, and an erasure removes them once the payout is over.
+// The approver of a payout sees the names that its requester saw. An erasure removes them after the payout is final.
 func TestPayoutFacts_nameThePayee(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		pay, err := f.onPage(f.finance, newID(), Values{"name": "Ama Boateng", "registered": "KWAME KPODO"})

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// set has somebody ask for settings of the account.
+// set lets a person request settings of the account.
 func (f *fixture) set(by By, pairs ...string) (Request, error) {
 	values := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -22,7 +22,7 @@ func (f *fixture) set(by By, pairs ...string) (Request, error) {
 	return f.SetTenant(f.t.Context(), by, newID(), f.tenant.ID, values, "as agreed")
 }
 
-// asked fails the test unless a request of a kind needs so many checks, or was done.
+// asked fails the test unless a request of a kind needs a number of approvals, or is done if that is zero.
 func (f *fixture) asked(request Request, err error, kind string, needs int) Request {
 	f.t.Helper()
 	state := Waiting
@@ -35,7 +35,7 @@ func (f *fixture) asked(request Request, err error, kind string, needs int) Requ
 	return request
 }
 
-// approved has the first approver approve a request.
+// approved lets the first approver approve a request.
 func (f *fixture) approved(by By, request Request) Request {
 	f.t.Helper()
 	request, err := f.Approve(f.t.Context(), by, request.ID, request.Digest)

@@ -21,7 +21,7 @@ func (f *fixture) holds(t tenant.Tenant) money.Pesewas {
 	return money.Pesewas(n)
 }
 
-// checked has the first approver approve a request that waits.
+// checked lets the first approver approve a waiting request.
 func (f *fixture) checked(request Request, err error) Request {
 	f.t.Helper()
 	if err != nil || request.State != Waiting {
@@ -42,7 +42,7 @@ func TestTransfer_needsTwoPeople(t *testing.T) {
 		}
 		asked := 0
 		ask := func(amount money.Pesewas) (Request, error) {
-			asked++ // for the same reason it is the same request
+			asked++ // with the same reason it would be the same request
 			return f.Transfer(t.Context(), f.requester, newID(), "letter 7", f.tenant.ID, other.ID, amount, "their letter, page "+strconv.Itoa(asked))
 		}
 		first, err := ask(400)
@@ -57,7 +57,7 @@ func TestTransfer_needsTwoPeople(t *testing.T) {
 		if entry := f.entries()[0]; len(entry.Changes()) != 3 || entry.Changes()[0].After != "GHS 6.00" || entry.Changes()[1].After != "GHS 4.00" {
 			t.Errorf("%+v", entry.Changes())
 		}
-		if done := f.checked(second, nil); done.State != Failed || f.holds(other) != 400 { // the reference was taken
+		if done := f.checked(second, nil); done.State != Failed || f.holds(other) != 400 { // the reference was used already
 			t.Errorf("%s: %s", done.State, done.Note)
 		}
 		short, err := f.Transfer(t.Context(), f.requester, newID(), "", f.tenant.ID, other.ID, 601, "too much")
@@ -123,7 +123,7 @@ func TestRecover_upToTheAmountSeen(t *testing.T) {
 	})
 }
 
-// A route that was changed since a request was made is not replaced by it.
+// If a route was changed after a request, the request does not replace it.
 func TestRoute_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		if err := f.routes.Seed(t.Context()); err != nil {
@@ -157,7 +157,7 @@ func TestRoute_changedSince(t *testing.T) {
 	})
 }
 
-// A dead letter is given another life by one person, at once, and once.
+// One person can run a dead letter again, at once, and once.
 func TestDeadLetter_rerunOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		job := f.deadLetter()
@@ -171,7 +171,8 @@ func TestDeadLetter_rerunOnce(t *testing.T) {
 	})
 }
 
-// An entry of the catalogue that was changed since a request was made is not replaced by it: its requester saw another one.
+// If an entry of the catalogue was changed after a request, the request does not replace it, because its requester saw another
+// entry.
 func TestCatalogue_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		change := func(code string) route.CatalogueChange {

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// bearing is somebody by a personal token instead of a browser.
+// bearing returns a person with a personal token instead of a browser.
 func (f *fixture) bearing(by By) By {
 	f.t.Helper()
 	text, _, err := f.people.NewPersonalToken(f.t.Context(), by.Visitor, "a test", netip.MustParseAddr("192.0.2.7"))
@@ -27,7 +27,7 @@ func (f *fixture) bearing(by By) By {
 func TestToken_requestsOnly(t *testing.T) {
 	each(t, func(f *fixture) {
 		requester, approver := f.bearing(f.requester), f.bearing(f.first)
-		f.clock.Advance(identity.StepUpLasts * 2) // the factor was given when the token was made
+		f.clock.Advance(identity.StepUpLasts * 2) // the second factor was given when the token was created
 		request, err := f.Fund(t.Context(), requester, newID(), f.tenant.ID, 50_000_000, "paid by bank")
 		if err != nil || request.State != Waiting || request.Requester != f.requester.Visitor.Person.ID {
 			f.t.Fatalf("%+v, %v", request, err)
@@ -42,7 +42,7 @@ func TestToken_requestsOnly(t *testing.T) {
 	})
 }
 
-// twoApproved has the approvers approve a request, as many as it needs.
+// twoApproved lets the necessary number of approvers approve a request.
 func (f *fixture) twoApproved(request Request, err error) Request {
 	f.t.Helper()
 	for _, by := range []By{f.first, f.second} {
