@@ -121,7 +121,7 @@ func TestReal_firesAloneAndByAdvance(t *testing.T) {
 	if d := c.Now().Sub(before); d < 24*time.Hour {
 		t.Fatalf("the clock moved by %v", d)
 	}
-	wait(t, later.C) // its machine timer was set again to what was left
+	wait(t, later.C) // its machine timer was set again for the remaining time
 	if c.Waiting() != 0 {
 		t.Fatalf("%d timers wait", c.Waiting())
 	}
@@ -139,7 +139,7 @@ func TestSleep_endsWithItsContext(t *testing.T) {
 	}
 }
 
-// A wait until a time does not become longer if the clock moves between the reading and the wait.
+// A wait until a time does not become longer if the clock moves between reading the time and waiting.
 func TestSleepUntil_clockMovedBefore(t *testing.T) {
 	c := NewManual(noon)
 	at := c.Elapsed() + time.Second

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A step in either direction is seen once, at the next reading, and a clock that is advanced or drifts has none.
+// A step in either direction is detected once, at the next reading. A clock that is advanced or drifts has no step.
 func TestSteps_seenAtTheNextReading(t *testing.T) {
 	t.Parallel()
 	c := NewManual(noon)
@@ -32,7 +32,7 @@ func TestSteps_seenAtTheNextReading(t *testing.T) {
 	}
 }
 
-// An age counts from the last step, and nothing from before the step is old before that.
+// An age counts only the time since the last step.
 func TestAge_fromTheLastStep(t *testing.T) {
 	t.Parallel()
 	c := NewManual(noon)
@@ -66,8 +66,8 @@ func TestPassed_withoutTheStepsForward(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		steps []time.Duration // one an hour
-		after time.Duration   // the last step
+		steps []time.Duration // one step each hour
+		after time.Duration   // time after the last step
 		want  time.Duration
 	}{
 		{"none", nil, time.Hour, time.Hour},
