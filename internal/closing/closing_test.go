@@ -23,7 +23,7 @@ import (
 
 const asset = ledger.TestGHS
 
-// began is the first moment of the day after which the tests begin.
+// began is a time on the day before the tests' first day.
 var began = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
 // fixture is the books of an installation with a customer and a bank account.
@@ -54,7 +54,7 @@ func open(t *testing.T, d *db.DB) *fixture {
 	return f
 }
 
-// until moves the clock forward to a time.
+// until advances the clock to a time.
 func (f *fixture) until(at time.Time) { f.clock.Advance(at.Sub(f.clock.Now())) }
 
 func (f *fixture) write(fn func(tx *db.Tx) error) {
@@ -72,7 +72,7 @@ func (f *fixture) deposit(amount money.Pesewas) {
 	}
 }
 
-// dated books a transfer with a date of its own, as a transaction that took long does.
+// dated books a transfer with a given time, like a transaction that took long.
 func (f *fixture) dated(at time.Time, from, to ledger.AccountID, amount int64) {
 	f.t.Helper()
 	f.write(func(tx *db.Tx) error {
@@ -97,7 +97,7 @@ func (f *fixture) figures(day Day) Figures {
 	return got
 }
 
-// closeDay closes a day with its figures of now.
+// closeDay closes a day with its current figures.
 func (f *fixture) closeDay(ctx context.Context, day Day) error {
 	figures, err := f.Figures(ctx, asset, day)
 	if err != nil {
@@ -152,7 +152,7 @@ func TestDay_endsAtMidnightInAccra(t *testing.T) {
 	})
 }
 
-// A day closes once, in its order, and not before its lag has passed.
+// A day closes once, in order, and not before its lag has passed.
 func TestClose_onceInOrder(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -179,7 +179,7 @@ func TestClose_onceInOrder(t *testing.T) {
 	})
 }
 
-// The schema refuses a day that is closed twice, a gap, a second first day, and a closed day that is taken away under a later one.
+// The schema refuses a day that is closed twice, a gap, a second first day, and the removal of a closed day that has a later one.
 func TestClose_guardedBySchema(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		do := func(sql string, args ...any) error {
@@ -209,7 +209,7 @@ func TestClose_guardedBySchema(t *testing.T) {
 	})
 }
 
-// Of several who close a day at the same moment one does.
+// If several people close a day at the same moment, one of them succeeds.
 func TestClose_concurrent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -311,7 +311,7 @@ func TestClose_whileMoneyMoves(t *testing.T) {
 	})
 }
 
-// A transfer that is dated into a closed day is listed in the next open one, once.
+// A transfer with a time in a closed day is listed once, in the next open day.
 func TestClose_lateTransferIsListed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -387,7 +387,7 @@ func TestDay_differenceIsExplained(t *testing.T) {
 	})
 }
 
-// The last closed day alone opens again, with a reason that is listed, and closes anew.
+// Only the last closed day can be reopened. The reason is listed, and the day can be closed again.
 func TestReopen_lastDayAlone(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -423,7 +423,7 @@ func TestReopen_lastDayAlone(t *testing.T) {
 	})
 }
 
-// Money in transit at midnight is explained by the transfers on their way at that moment.
+// Money in transit at midnight is explained by the transfers that were in transit at that moment.
 func TestDay_transitExplainsItself(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -477,7 +477,7 @@ func TestFunds_surplusIsOurOwn(t *testing.T) {
 	})
 }
 
-// A shortfall is shown as one.
+// A shortfall is shown as a shortfall.
 func TestFunds_shortfall(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -503,7 +503,7 @@ func TestJournal_tiesToBalances(t *testing.T) {
 				if to >= from {
 					to++
 				}
-				at := began.Add(time.Duration(random.IntN(3*24*60)) * time.Minute) // many at the same time
+				at := began.Add(time.Duration(random.IntN(3*24*60)) * time.Minute) // many transfers have the same time
 				if err == nil {
 					err = p.Add(ledger.Transfer{Asset: asset, From: accounts[from], To: accounts[to], Amount: int64(1 + random.IntN(900)), Subject: fmt.Sprint("s", n), Leg: "x", Kind: "test", At: at})
 				}
@@ -549,7 +549,7 @@ func TestJournal_tiesToBalances(t *testing.T) {
 	})
 }
 
-// A month of closed days ties to the pesewa, and shows by how much not.
+// A month of closed days ties to the pesewa. If it does not, the page shows the difference.
 func TestMonth_tiesOrShowsByHowMuch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

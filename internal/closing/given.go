@@ -162,7 +162,7 @@ func (b *Books) SetTheirs(tx *db.Tx, asset ledger.Asset, day Day, list []Balance
 			return err
 		}
 		if slices.ContainsFunc(imported, func(g reconcile.Given) bool { return g.Account == one.Account }) {
-			return problem.Field("balances", "must not name "+string(one.Account)+": an imported statement has its balance")
+			return problem.Field("balances", "must not name "+string(one.Account)+": its balance comes from an imported statement")
 		}
 		tx.Defer(setTheirs, 1, asset, int64(day), one.Account, int64(one.Amount), actor, b.clock.Now())
 	}

@@ -19,7 +19,7 @@ import (
 
 const bankHeading = "Date,Details,Debit,Credit,Balance\n"
 
-// statements are the statements of the fixture's bank account.
+// statements has the statements of the fixture's bank account.
 type statements struct {
 	*fixture
 	*reconcile.Reconcile
@@ -53,7 +53,7 @@ func (s statements) match() {
 	}
 }
 
-// is fails the test unless the bank account has these figures on a day, without an unexplained rest.
+// is fails the test unless the bank account has these figures on a day, and no unexplained difference.
 func (s statements) is(day Day, closing, theirs money.Pesewas) {
 	s.t.Helper()
 	a := s.account(day, "bank/gcb")
@@ -62,8 +62,8 @@ func (s statements) is(day Day, closing, theirs money.Pesewas) {
 	}
 }
 
-// A day has the balance of the imported statement, and its exceptions explain the difference to the pesewa: lines in transit, lines without
-// a movement of ours, and money that was booked after the day.
+// A day has the balance of the imported statement. Its exceptions explain the difference to the pesewa: lines in transit, lines
+// without a movement in our books, and money that was booked after the day.
 func TestStatement_explainsTheDay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -107,7 +107,7 @@ func TestStatement_explainsTheDay(t *testing.T) {
 	})
 }
 
-// A line of a closed day that comes after the close is listed in the next open day, once, and the closed day stays as it was signed.
+// A line of a closed day that arrives after the close is listed once, in the next open day. The closed day stays as it was signed.
 func TestStatement_lateLinesAreListed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
