@@ -55,7 +55,7 @@ func TestExported_stopsAtTheLimit(t *testing.T) {
 	}
 }
 
-// The name of a file is made of an account's name, whatever that holds.
+// The name of a file is made from an account's name, whatever characters it contains.
 func TestFileName_fromAnyAccountName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A person takes one file at a time from a server; others take theirs meanwhile.
+// A person downloads one file at a time from a server. Other people can download files at the same time.
 func TestBusy_oneFileAtATime(t *testing.T) {
 	var b busy
 	if err := b.begin("ama"); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// A fee is written as the rule computes it, and the example has the amounts that a payment would move.
+// A fee is displayed as the rule computes it. The example has the amounts that a payment would move.
 func TestRate_textAndExample(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
