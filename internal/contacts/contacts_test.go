@@ -42,7 +42,7 @@ func open(t *testing.T, d *db.DB, quotas config.Quotas) *fixture {
 	return f
 }
 
-// node is a store of a node of its own.
+// node returns the store of a separate node.
 func node(t *testing.T, d *db.DB, quotas config.Quotas) *fixture {
 	c := clock.NewManual(morning)
 	return &fixture{New(d, tenant.New(d, ledger.New(d, c, "one"), c), idempotency.NewAnswers(d, c), c, quotas), t, c}
@@ -66,7 +66,7 @@ func (f *fixture) count(sql string, args ...any) (n int64) {
 	return n
 }
 
-// group is a group of the shop with contacts.
+// group creates a group of the shop with contacts.
 func (f *fixture) group(phones ...string) Group {
 	f.t.Helper()
 	g, _, err := f.AddGroup(f.t.Context(), shop, "customers", "")
@@ -79,7 +79,7 @@ func (f *fixture) group(phones ...string) Group {
 	return g
 }
 
-// people are contacts without names.
+// people returns contacts without names.
 func people(phones ...string) []NewContact {
 	list := make([]NewContact, len(phones))
 	for i, p := range phones {
@@ -198,7 +198,7 @@ func TestAdd_concurrentCountIsRight(t *testing.T) {
 			go func() {
 				defer wait.Done()
 				var list []NewContact
-				for j := range 30 { // each overlaps the next
+				for j := range 30 { // each list overlaps the next
 					list = append(list, NewContact{Phone: fmt.Sprintf("024%07d", i*20+j)})
 				}
 				if _, _, err := f.AddContacts(t.Context(), idempotency.Caller{Tenant: "shop"}, g.ID, list); err != nil {
@@ -214,7 +214,7 @@ func TestAdd_concurrentCountIsRight(t *testing.T) {
 	})
 }
 
-// The key answers for all sets.
+// One key covers all sets of the request.
 func TestAdd_longListInBatches(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
@@ -269,7 +269,7 @@ func TestAdd_refusedBeyondTheQuota(t *testing.T) {
 		_, _, err := f.AddContact(t.Context(), shop, second.ID, NewContact{Phone: "0240000004"})
 		refused(err, "contacts", "at most 3 contacts")
 
-		// The tenant's own quotas take the place of these.
+		// The tenant's own quotas replace these.
 		quotas := func(contacts, groups tenant.Quota) {
 			f.write(func(tx *db.Tx) error {
 				_, _, err := f.tenants.Set(tx, "shop", tenant.Change{Quotas: tenant.QuotaChange{Contacts: &contacts, Groups: &groups}})

@@ -11,8 +11,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// The contacts of a deleted group go in transactions of a thousand rows, by every remover, and the group is gone with
-// the first.
+// The contacts of a deleted group are deleted in transactions of a thousand rows. The group disappears with the first transaction.
 func TestDeleteGroup_inBatches(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		f := open(t, d, config.Quotas{})
@@ -77,7 +76,7 @@ func TestDeleteGroup_inBatches(t *testing.T) {
 		}
 
 		for n := int64(3_000); n >= 0; n -= 1_000 {
-			_ = cut(1, f.Sweep) // the next run goes on
+			_ = cut(1, f.Sweep) // the next run continues
 			left(n)
 		}
 		if err := f.Sweep(t.Context()); err != nil {
@@ -92,7 +91,7 @@ func TestDeleteGroup_inBatches(t *testing.T) {
 	})
 }
 
-// Several calls and the sweep at once remove a group once.
+// Several calls and the sweep at the same time delete a group once.
 func TestDeleteGroup_concurrentCalls(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})

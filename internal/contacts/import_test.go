@@ -71,7 +71,7 @@ func TestImport_reportsBadRows(t *testing.T) {
 	})
 }
 
-// An import into a new group leaves no group and no contacts behind when it fails, at whichever set.
+// If an import into a new group fails at any set, no group and no contacts remain.
 func TestImportNew_failureLeavesNoRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{Contacts: 1_500})
@@ -111,7 +111,7 @@ func (f *fixture) file(group, text string, progress func(Imported)) (Imported, e
 	return f.Import(f.t.Context(), "shop", group, rows, progress)
 }
 
-// table opens a file that can be used.
+// table opens a valid file.
 func (f *fixture) table(text string) *sheet.Table {
 	f.t.Helper()
 	file, err := sheet.Open(strings.NewReader(text))
