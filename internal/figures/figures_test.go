@@ -17,7 +17,7 @@ import (
 
 var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-// A ledgerless set of payments, which a test changes as package payments does.
+// fixture has payments without a ledger, which a test changes as package payments does.
 type fixture struct {
 	*Figures
 	t     testing.TB
@@ -121,7 +121,7 @@ func (f *fixture) set(i int, status book.Status, rail string) {
 	})
 }
 
-// wanted sums up the payments.
+// wanted computes the sums of the payments.
 func (f *fixture) wanted() (hours, days cells) {
 	f.t.Helper()
 	d := newDifference(f.clock.Now())
@@ -159,7 +159,7 @@ func (f *fixture) has(table string) cells {
 	return found
 }
 
-// right fails unless the figures are the sums over the payments.
+// right fails the test unless the figures equal the sums over the payments.
 func (f *fixture) right(when string) {
 	f.t.Helper()
 	hours, days := f.wanted()
@@ -182,7 +182,7 @@ func (f *fixture) payout() payment {
 	return payment{list: list{"adom", book.KindPayout}, mode: "test", status: book.StatusPending, rail: "mtn", amount: 1000, charges: 10, at: f.clock.Now()}
 }
 
-// A payment counts in the hour of its acceptance, with its status of now.
+// A payment counts in the hour of its acceptance, with its current status.
 func TestSum_laterStatusCountsInFirstHour(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -203,7 +203,7 @@ func TestSum_laterStatusCountsInFirstHour(t *testing.T) {
 	})
 }
 
-// A collection that is paid late moves once, however often passes look.
+// A collection that is paid late changes the figures once, in any number of passes.
 func TestSum_paidLateMovesOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -215,7 +215,7 @@ func TestSum_paidLateMovesOnce(t *testing.T) {
 		f.sum()
 		f.clock.Advance(30 * time.Hour)
 		f.set(1, book.StatusSuccess, "mtn")
-		f.set(3, book.StatusFailed, "mtn") // and paid late before any pass has seen it
+		f.set(3, book.StatusFailed, "mtn") // it fails and is paid late before any pass has read it
 		f.set(3, book.StatusSuccess, "mtn")
 		for range 3 {
 			f.sum()
@@ -246,7 +246,7 @@ var settled = map[book.Kind][]book.Status{
 	book.KindTopUp:      {book.StatusPending, book.StatusSuccess, book.StatusFailed},
 }
 
-// step changes something at random as payments change.
+// step makes one random change of the payments.
 func (f *fixture) step(r *rand.Rand) {
 	if len(f.rows) > 0 && r.IntN(3) > 0 {
 		i := r.IntN(len(f.rows))
@@ -274,8 +274,8 @@ func (f *fixture) step(r *rand.Rand) {
 	f.clock.Advance(time.Duration(r.IntN(200)) * time.Minute)
 }
 
-// Payments change at random between passes, and any exchange of a pass with the database may fail, before or after it took effect.
-// The figures are the sums over the payments, and so are those of a rebuild.
+// Payments change at random between passes. Any exchange of a pass with the database may fail, before or after it took effect. The
+// figures always equal the sums over the payments, also after a rebuild.
 func TestSum_randomHistoryKilledAnywhere(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestSum_randomHistoryKilledAnywhere(t *testing.T) {
 	}
 }
 
-// Of two passes that begin together one changes nothing.
+// If two passes begin together, one of them changes nothing.
 func TestPass_twoAtOnceCountOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

@@ -11,7 +11,7 @@ import (
 
 var openJoins = map[string][]any{heldOf: {"tenant", "unknown"}, changedOpen: {1}}
 
-// Open payments are looked up one by one, so that the first page of an account costs the same however many payments it has.
+// Open payments are looked up by key, so the first page of an account costs the same for any number of payments.
 func TestOpenPayments_lookedUpOneByOne(t *testing.T) {
 	for sql, args := range openJoins {
 		text := dbtest.Plan(t, sql, args...)
@@ -23,7 +23,7 @@ func TestOpenPayments_lookedUpOneByOne(t *testing.T) {
 	}
 }
 
-// PostgreSQL looks them up so before the first ANALYZE of a new installation, too.
+// PostgreSQL also looks them up by key before the first ANALYZE of a new installation.
 func TestOpenPayments_withoutStatistics(t *testing.T) {
 	d := dbtest.Open(t, db.Postgres)
 	f := open(t, d)
@@ -32,7 +32,7 @@ func TestOpenPayments_withoutStatistics(t *testing.T) {
 		many[i] = payment{list: list{tenant: "tenant", kind: book.KindPayout}, mode: "test", status: book.StatusPending, amount: 100, at: morning}
 	}
 	f.add(many...)
-	if err := f.Sum(t.Context()); err != nil { // which fills the table of open payments
+	if err := f.Sum(t.Context()); err != nil { // Sum fills the table of open payments
 		t.Fatal(err)
 	}
 	for sql, args := range openJoins {
