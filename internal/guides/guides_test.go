@@ -84,7 +84,7 @@ func TestGuides_linksResolve(t *testing.T) {
 	}
 }
 
-// An id stands once on a page, and has no space, so that a link leads to one place.
+// Each id occurs once on a page and contains no space, so that a link leads to one place.
 func TestGuides_idsAreUnique(t *testing.T) {
 	t.Parallel()
 	r, err := newGuides().rendered()

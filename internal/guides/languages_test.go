@@ -23,8 +23,8 @@ import (
 	"github.com/makola/makola/openapi"
 )
 
-// harnesses make a program of each sample: it reads the body, takes headers and secret from the environment, and prints
-// whether the webhook is ours.
+// harnesses make a program from each sample. It reads the body, takes the headers and the secret from the environment, and prints
+// whether the signature is valid.
 var harnesses = map[string]struct {
 	run           []string
 	before, after string
@@ -96,7 +96,7 @@ func TestSamples_verifySignatures(t *testing.T) {
 			{"no signature", now, "", body, "false"},
 			{"a time that is none", "soon", sign("soon"), body, "false"},
 		} {
-			run := exec.Command(h.run[0], append(h.run[1:], file)...) // a sample of ours
+			run := exec.Command(h.run[0], append(h.run[1:], file)...) // runs a sample of ours
 			run.Env = append(os.Environ(), "webhook_id=msg-1", "webhook_timestamp="+tt.at, "webhook_signature="+tt.signature, "secret="+secret)
 			run.Stdin = bytes.NewReader(tt.body)
 			out, err := run.CombinedOutput()
@@ -107,7 +107,7 @@ func TestSamples_verifySignatures(t *testing.T) {
 	}
 }
 
-// programs make a program of the reference's sample in each language.
+// programs make a program from the reference's sample in each language.
 var programs = map[string]struct {
 	run           []string
 	file          string
@@ -125,8 +125,8 @@ func send() error {
 `, "\n}\n"},
 }
 
-// A sample of the reference sends the request of its endpoint: its method, its path, the key and the example's body. In each
-// language the sample of one endpoint of each shape is run, and in Go, which must be compiled, those of two endpoints.
+// A sample in the reference sends the request of its endpoint: its method, its path, the key and the body of the example. In each
+// language the samples of one endpoint of each shape are run. In Go, which must be compiled, two endpoints are run.
 func TestSamples_sendTheRequest(t *testing.T) {
 	t.Parallel()
 	type sent struct {
@@ -168,7 +168,7 @@ func TestSamples_sendTheRequest(t *testing.T) {
 				if err := os.WriteFile(file, []byte(p.before+s.Text+p.after), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				run := exec.Command(p.run[0], append(p.run[1:], file)...) // a sample of ours
+				run := exec.Command(p.run[0], append(p.run[1:], file)...) // runs a sample of ours
 				run.Env = append(os.Environ(), "MAKOLA_KEY=mk_test_sample")
 				out, err := run.CombinedOutput()
 				if err != nil || !strings.Contains(string(out), "received") {
