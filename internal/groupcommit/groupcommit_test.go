@@ -330,7 +330,7 @@ func TestGroup_expiredCallerIsUnsure(t *testing.T) {
 	l.Close()
 }
 
-// Bulk work runs in small batches of its own: others go first, and of eight batches one is bulk work.
+// Bulk work runs in separate small batches. Other requests come first, but one of eight batches is bulk work.
 func TestDoBulk_comesAfterOthers(t *testing.T) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	var ran [][]int
