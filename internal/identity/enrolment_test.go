@@ -66,7 +66,7 @@ func TestEnrolment_isOfItsSession(t *testing.T) {
 	})
 }
 
-// If another session begins an enrolment meanwhile, it replaces the first one completely.
+// If another session begins an enrolment, it replaces the first one completely.
 func TestEnrolment_lastSessionCounts(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		first, key := f.begun()
