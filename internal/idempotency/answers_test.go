@@ -36,7 +36,7 @@ type answer struct {
 	err      error
 }
 
-// ask sends a request with a key; it makes a text, or fails.
+// ask sends a request with a key. The request makes a text or fails.
 func (f *fixture) ask(key, body string, fails error) answer {
 	made, replayed, err := Once(f.t.Context(), f.Answers, Caller{Tenant: "shop", IdempotencyKey: key, BodyHash: body}, func(*db.Tx) (string, error) {
 		f.mu.Lock()
@@ -124,7 +124,7 @@ func TestKey_concurrentHaveOneAnswer(t *testing.T) {
 	})
 }
 
-// A duplicate may be what another request with the same key made meanwhile: then that is the answer.
+// A duplicate may be the result of another request with the same key. Then the duplicate is the answer.
 func TestKey_duplicateIsReadAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -137,7 +137,7 @@ func TestKey_duplicateIsReadAgain(t *testing.T) {
 	})
 }
 
-// A key is free a day after its request, whether or not the sweep has come.
+// A key can be used again a day after its request, even before the sweep.
 func TestKey_freeAfterADay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -166,7 +166,7 @@ func TestKey_freeAfterADay(t *testing.T) {
 	})
 }
 
-// A key that was used before the clock was set lives until a day after that, also for a process that starts later.
+// A key that was used before a clock step is kept until a day after the step, also by a process that starts later.
 func TestKey_outlivesAStepOfTheClock(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forward": 40 * time.Hour, "back": -40 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
