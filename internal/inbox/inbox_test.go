@@ -80,14 +80,14 @@ const (
 	first = "session one"
 )
 
-// text is a text of one part, of the connection first.
+// text returns a text of one part, which arrives on the first connection.
 func (f *fixture) text(from, to, text string) provider.Incoming {
 	m := smstext.Encode(text)
 	f.sequence++
 	return provider.Incoming{From: from, To: to, Encoding: m.Encoding, Octets: m.Segments[0], Part: 1, Parts: 1, Session: first, Sequence: f.sequence, At: f.Clock.Now()}
 }
 
-// parts are the parts of a long text.
+// parts returns the parts of a long text.
 func (f *fixture) parts(from, to, text string, reference int) (list []provider.Incoming) {
 	m := smstext.Encode(text)
 	for i, octets := range m.Segments {
@@ -112,7 +112,7 @@ func (f *fixture) send(from, to, text string) {
 	f.Quiet()
 }
 
-// texts are the texts of an account, the oldest first, as sender, keyword and text.
+// texts returns the texts of an account, oldest first, as sender, keyword and text.
 func (f *fixture) texts(of string) (list []string) {
 	f.T.Helper()
 	all, err := f.inbox.Texts(f.T.Context(), Filter{Tenant: of, Limit: maxPage})
@@ -146,7 +146,8 @@ func (f *fixture) optedOut(of, number string) bool {
 	return false
 }
 
-// An operator that lost an acknowledgement sends a text again on another connection. A person who sends it twice makes two texts.
+// If an acknowledgement is lost, the operator sends the text again on another connection, and it counts once. If a person sends a
+// text twice, it counts twice.
 func TestReceive_repeatsStoredOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -169,7 +170,7 @@ func TestReceive_repeatsStoredOnce(t *testing.T) {
 	})
 }
 
-// A node that dies before it acknowledges a text leaves it to the next connection, which recognises it.
+// If a node dies before it acknowledges a text, the operator sends the text on the next connection, which recognises it.
 func TestReceive_killedBeforeAnswer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -189,7 +190,7 @@ func TestReceive_killedBeforeAnswer(t *testing.T) {
 	})
 }
 
-// What could not be stored is not acknowledged, and nothing of it stays.
+// A text that could not be stored is not acknowledged, and no part of it remains.
 func TestReceive_failureStoresNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -214,7 +215,7 @@ func TestParts_joinedInAnyOrder(t *testing.T) {
 		f.want("shop", "/"+strings.TrimSpace(text))
 		f.receive(p[1]) // its acknowledgement was lost
 		f.want("shop", "/"+strings.TrimSpace(text))
-		next := f.parts(ama, "1400", strings.Repeat("another text, ", 20), 200) // the reference comes round
+		next := f.parts(ama, "1400", strings.Repeat("another text, ", 20), 200) // the operator uses the same reference number again
 		f.receive(next...)
 		if n := len(f.texts("shop")); n != 2 {
 			t.Errorf("%d texts, want 2", n)
@@ -222,7 +223,7 @@ func TestParts_joinedInAnyOrder(t *testing.T) {
 	})
 }
 
-// A text whose last part does not come is stored after a while, with a mark for the gap.
+// If the last part of a text does not arrive, the text is stored after a while with a mark for the gap.
 func TestParts_incompleteAfterWait(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -255,7 +256,7 @@ func (f *fixture) close() {
 	}
 }
 
-// A handset cannot fill the table of parts, nor that of texts. Its STOP counts all the same.
+// A handset cannot fill the table of parts or of texts. Its STOP counts in any case.
 func TestReceive_floodIsBounded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -362,14 +363,14 @@ func TestStop_untilStart(t *testing.T) {
 	})
 }
 
-// An automatic answerer that sends STOP and START for each answer ends after one answer to each word.
+// An automatic responder that answers with STOP and START gets only one answer for each word.
 func TestStop_autoResponderLoopEnds(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		for i := range 20 {
 			f.send(ama, "1400", []string{"STOP", "START"}[i%2])
 			if n := len(f.operator.All()); n > 0 {
-				f.send(ama, "1400", f.operator.All()[n-1].Text) // it also quotes
+				f.send(ama, "1400", f.operator.All()[n-1].Text) // it also quotes our text
 			}
 		}
 		if n := len(f.operator.All()); n != 2 {

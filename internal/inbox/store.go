@@ -50,7 +50,7 @@ type received struct {
 	id   string
 }
 
-// outcome is what became of a text or part.
+// outcome is the result of receiving a text or a part.
 type outcome string
 
 const (
