@@ -104,7 +104,7 @@ func (k *maintainer) maintain(ctx context.Context) error {
 			}))
 	})
 	if err != nil {
-		return fmt.Errorf("look for the dead: %w", err)
+		return fmt.Errorf("look for dead nodes: %w", err)
 	}
 	if lapsed {
 		err := k.db.Write(ctx, func(tx *db.Tx) error {
@@ -112,7 +112,7 @@ func (k *maintainer) maintain(ctx context.Context) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("bury the dead: %w", err)
+			return fmt.Errorf("mark nodes as dead: %w", err)
 		}
 	}
 	k.mu.Lock()

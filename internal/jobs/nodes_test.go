@@ -183,7 +183,7 @@ func TestAdoption_sparesLivingNode(t *testing.T) {
 		a := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", done)))
 		b := start(t, newQueue(t, d, c, quietOptions("b"), r.handler("k", done)))
 		add(t, d, a, Job{ID: "1", Kind: "k", RunAt: epochStart.Add(time.Hour)})
-		// b looked a moment ago and took a for dead.
+		// b searched a moment ago and considered a dead.
 		if err := b.adopt(t.Context(), b.owner, a.owner); err != nil {
 			t.Fatal(err)
 		}

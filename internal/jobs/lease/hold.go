@@ -67,7 +67,7 @@ func (l *Lease) enlist(name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.epoch == 0 || l.isDrained() || l.held[name] {
-		return fmt.Errorf("jobs: %s cannot be held: the queue does not run, or it is held here already", name)
+		return fmt.Errorf("jobs: the lease %s cannot be requested: the queue does not run, or this node has the lease already", name)
 	}
 	l.held[name] = true
 	l.holds.Add(1)

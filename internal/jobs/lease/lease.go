@@ -368,7 +368,7 @@ func (l *Lease) end(ctx context.Context, owner string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("jobs: give the lease of %s back: %w", owner, err)
+		return fmt.Errorf("jobs: release the lease of %s: %w", owner, err)
 	}
 	return nil
 }

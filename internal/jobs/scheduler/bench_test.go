@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkScheduler measures the cost of the queue for a polling job between two calls of Later, without a database.
+// BenchmarkScheduler measures the cost of the queue between two calls of Later by a polling job, without a database.
 func BenchmarkScheduler(b *testing.B) {
 	for _, held := range []int{100, 100_000} {
 		b.Run(fmt.Sprint(held, " held"), func(b *testing.B) {
