@@ -26,7 +26,7 @@ type TakenError struct {
 
 // Error returns a text with the kind and the reference.
 func (e *TakenError) Error() string {
-	return "ledger: " + e.By.Kind + " has taken the reference " + e.By.Reference
+	return "ledger: " + e.By.Kind + " already used the reference " + e.By.Reference
 }
 
 // Unwrap returns db.ErrUnique. After a lost response to COMMIT, the booking with the reference may be the caller's

@@ -75,7 +75,7 @@ func (l *Ledger) SumHours(ctx context.Context) error {
 	for begun := time.Now(); time.Since(begun) < sumFor; {
 		whole, err := l.sumHour(ctx)
 		if errors.Is(err, db.ErrGuard) {
-			return nil // another node sums, or a late transfer came
+			return nil // another node sums, or a late transfer was posted
 		}
 		if whole || err != nil {
 			return err

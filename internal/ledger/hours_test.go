@@ -39,7 +39,7 @@ func newHourly(t *testing.T, d *db.DB) *hourly {
 	pairs := [][2]ledger.AccountID{{ledger.Funding, ledger.Wallet("ama")}, {ledger.Clearing, ledger.Float("mtn")}, {ledger.Clearing, ledger.Fees},
 		{ledger.Funding, ledger.Wallet("kofi")}, {ledger.Reserve("ama"), ledger.Clearing}}
 	for range 400 {
-		c.Advance(time.Duration(random.IntN(4)) * time.Minute) // some at one time
+		c.Advance(time.Duration(random.IntN(4)) * time.Minute) // several transfers have the same time
 		pair := pairs[random.IntN(len(pairs))]
 		f.add(pair[0], pair[1], c.Now())
 		if random.IntN(90) == 0 {
@@ -82,7 +82,7 @@ type period struct {
 	Journals        map[ledger.AccountID][]string
 }
 
-// periods reads periods with ends within hours and at their bounds.
+// periods reads periods that begin and end within hours and at their bounds.
 func (f *hourly) periods() (all []period) {
 	f.t.Helper()
 	for _, bounds := range [][2]time.Duration{{0, 100 * time.Hour}, {time.Minute, 7*time.Hour + 20*time.Minute}, {time.Hour, 2 * time.Hour}, {90 * time.Minute, 100 * time.Minute},
@@ -113,7 +113,7 @@ func (f *hourly) periods() (all []period) {
 	return all
 }
 
-// same compares periods with those of before.
+// same fails the test if the periods differ from the periods read before.
 func (f *hourly) same(when string, before []period) {
 	f.t.Helper()
 	for n, after := range f.periods() {
@@ -129,7 +129,7 @@ func (f *hourly) same(when string, before []period) {
 	}
 }
 
-// journal reads all pages of a journal.
+// journal returns the lines of all pages of a journal.
 func (f *hourly) journal(s ledger.Span) (all []string) {
 	f.t.Helper()
 	const size = 7
@@ -148,7 +148,7 @@ func (f *hourly) journal(s ledger.Span) (all []string) {
 	}
 }
 
-// Periods have the same figures and journals before and after their hours are summed, and once a late transfer has come.
+// A period has the same figures and journal before and after its hours are summed, and after a late transfer.
 func TestHours_sameAsTransfers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newHourly(t, d)
@@ -161,7 +161,7 @@ func TestHours_sameAsTransfers(t *testing.T) {
 		f.sum()
 		f.same("summed", before)
 		sound(t, f.Ledger)
-		f.add(ledger.Funding, ledger.Float("mtn"), start.Add(90*time.Minute)) // long after its time
+		f.add(ledger.Funding, ledger.Float("mtn"), start.Add(90*time.Minute)) // a transfer that commits long after its time
 		late := f.periods()
 		if late[0].Size != before[0].Size+1 {
 			t.Errorf("%d transfers after a late one, and %d before", late[0].Size, before[0].Size)
@@ -172,7 +172,8 @@ func TestHours_sameAsTransfers(t *testing.T) {
 	})
 }
 
-// A clock that is set back posts into hours that were summed, and one that is set forward ends no hour early.
+// After a step of the clock back, new transfers belong to hours that were already summed. After a step forward, no hour is summed
+// too early.
 func TestHours_clockSteps(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newHourly(t, d)
@@ -184,7 +185,7 @@ func TestHours_clockSteps(t *testing.T) {
 		f.clock.Advance(20 * time.Minute)
 		f.sum()
 		f.same("set back", back)
-		at := f.clock.Now() // of a transfer that commits after the step
+		at := f.clock.Now() // the time of a transfer that commits after the step
 		f.clock.Set(5 * time.Hour)
 		f.sum()
 		f.add(ledger.Funding, ledger.Wallet("ama"), at)
@@ -197,7 +198,8 @@ func TestHours_clockSteps(t *testing.T) {
 	})
 }
 
-// A node of the previous release does not reopen an hour. The check finds its late transfer, and a recount corrects the sums.
+// A node of the previous release does not reopen an hour for its late transfer. The check finds the transfer, and a recount
+// corrects the sums.
 func TestHours_olderNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newHourly(t, d)

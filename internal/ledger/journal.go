@@ -262,5 +262,5 @@ func (l *Ledger) JournalSize(ctx context.Context, s Span) (n int64, err error) {
 		_, err = tx.One(sqlJournalSize, d.args(s.Asset), &n)
 		return err
 	})
-	return n / 2, err // each has two sides
+	return n / 2, err // each transfer has two sides
 }

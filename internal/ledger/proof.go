@@ -118,11 +118,11 @@ func checkRunning(tx *db.Tx, from, to int64, found *Findings) error {
 		case last < 0:
 			found.Add("%s has the transfer number %d of %s and no row of it", wallet, sequence, asset)
 		case sequence > last:
-			found.Add("%s has the transfer number %d, its row counts %d", wallet, sequence, last)
+			found.Add("%s has the transfer number %d, but its row counts %d transfers", wallet, sequence, last)
 		case sequence > 1 && before == 0:
 			found.Add("%s has no transfer before number %d", wallet, sequence)
 		default:
-			found.Add("%s number %d carries the balance %d, it should be %d", wallet, sequence, balance, computed)
+			found.Add("%s number %d has the balance %d, but it should be %d", wallet, sequence, balance, computed)
 		}
 		return nil
 	})
