@@ -63,7 +63,7 @@ func (e *Lookups) Offers(ctx context.Context, tenantID, serviceID string, number
 			offers, err = e.keep(ctx, t, service, number, rail, quoted)
 			return offers, name, err
 		case provider.Rejected:
-			return nil, "", problem.Field("phone_number", "is offered nothing by this service. "+provider.Sentence(o.Reason))
+			return nil, "", problem.Field("phone_number", "has no packages of this service. "+provider.Sentence(o.Reason))
 		}
 	}
 	return nil, "", problem.New(problem.Unavailable, "offers_unavailable", "The packages cannot be fetched at the moment. Try again shortly.")
