@@ -14,7 +14,7 @@ func TestSend_readLimit(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: MaxRead})
 		one, other := h.group("shop", "0241000001"), h.group("shop", "0241000002")
-		h.Write(func(tx *db.Tx) error { // the row says how large the group is
+		h.Write(func(tx *db.Tx) error { // the row has the size of the group
 			_, err := tx.Exec(`UPDATE contact_groups SET contacts = $1`, MaxRead-1)
 			return err
 		})

@@ -45,7 +45,7 @@ func (h *fixture) creditsLeft() int64 {
 	return n
 }
 
-// to moves the clock and lets the node work.
+// to advances the clock to a time and lets the node work.
 func (h *fixture) to(at time.Time) {
 	h.t.Helper()
 	h.clock.Advance(at.Sub(h.clock.Now()))
@@ -104,7 +104,7 @@ func TestPromotional_pausesWhenHoursEnd(t *testing.T) {
 	})
 }
 
-// A number that opts out while a campaign waits gets nothing, and its credits return.
+// A number that opts out while a campaign waits gets nothing, and its credits are returned.
 func TestScheduled_heedsLaterOptOut(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := promoter(t, d)
@@ -125,7 +125,7 @@ func TestScheduled_heedsLaterOptOut(t *testing.T) {
 	})
 }
 
-// A waiting campaign that is stopped returns its credits at once.
+// If a waiting campaign is stopped, its credits are returned at once.
 func TestScheduled_stoppedRefundsAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})

@@ -250,7 +250,7 @@ func TestStop_seenWithinFlight(t *testing.T) {
 		begun, goOn := make(chan struct{}), make(chan struct{})
 		long := strings.Repeat("a", 161) // two segments
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
-			h.clock.Advance(freshness / 2) // so slow is the operator
+			h.clock.Advance(freshness / 2) // the operator is so slow
 			if h.operator.Last++; h.operator.Last == 11 {
 				close(begun)
 				<-goOn
