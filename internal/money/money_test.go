@@ -53,8 +53,7 @@ func TestLenient_roundsBinaryNoise(t *testing.T) {
 	}
 }
 
-// A JSON number is the same amount with and without an exponent, whose size
-// costs nothing.
+// A JSON number is the same amount with and without an exponent. A large exponent costs nothing.
 func TestParseNumber_readsExponents(t *testing.T) {
 	for _, c := range []struct {
 		in   string
@@ -77,7 +76,7 @@ func TestParseNumber_readsExponents(t *testing.T) {
 	}
 }
 
-// An amount that any formatting with an exponent writes is read back.
+// An amount can be read back from any formatting with an exponent.
 func TestParseNumber_readsFormattedExponents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := rapid.Int64Range(0, int64(Most)).Draw(t, "pesewas")
