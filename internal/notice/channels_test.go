@@ -68,7 +68,7 @@ func (f *fixture) hooked(url, form string, development bool) *fixture {
 	return f
 }
 
-// A flood of ten thousand payments is one mail to each person and one signed request to the hook.
+// Ten thousand payments cause one mail to each person, and one signed request to the hook.
 func TestHook_floodIsOneSignedRequest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		to := receiver(t)
@@ -122,7 +122,7 @@ func TestHook_slackText(t *testing.T) {
 	})
 }
 
-// The hook obeys the address rules of webhooks: in production nothing goes to this machine.
+// The address rules of webhooks apply to the hook: in production no request goes to this machine.
 func TestHook_privateAddressIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		to := receiver(t)
@@ -139,7 +139,7 @@ func TestHook_privateAddressIsRefused(t *testing.T) {
 	})
 }
 
-// Where mail fails, money and security reach the person by SMS, and the operators by the hook, once for each message.
+// If mail fails, notices about money and security reach the person by SMS and the operators by the hook, once for each message.
 func TestUndelivered_otherChannelsCarryMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		to := receiver(t)
@@ -189,7 +189,7 @@ func TestUndelivered_otherChannelsCarryMoney(t *testing.T) {
 	})
 }
 
-// phone stores a number.
+// phone stores a person's phone number.
 func (f *fixture) phone(person, number string) {
 	f.t.Helper()
 	if err := f.DB.Write(f.t.Context(), func(tx *db.Tx) error {
@@ -200,7 +200,7 @@ func (f *fixture) phone(person, number string) {
 	}
 }
 
-// A channel that is not configured has no test.
+// A channel that is not configured cannot be tested.
 func TestSendTest_needsTheChannel(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real())
@@ -212,7 +212,7 @@ func TestSendTest_needsTheChannel(t *testing.T) {
 	})
 }
 
-// Texts with a link are counted and sealed anew under another master key, and open afterwards with that one alone.
+// Texts with a link are counted and sealed again under another master key. Afterwards only that key opens them.
 func TestSealed_rotation(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ring := func(fills ...string) config.Secret {

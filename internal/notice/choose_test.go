@@ -13,12 +13,12 @@ import (
 	"github.com/makola/makola/internal/test/mailtest"
 )
 
-// visitor is a person as the pages know them.
+// visitor returns a person as pages know them.
 func visitor(id string, r roles.Role) identity.Visitor {
 	return identity.Visitor{Person: identity.Person{ID: id}, Memberships: []identity.Membership{{Tenant: roles.Installation, Role: r}}}
 }
 
-// An owner cannot choose never for money and security. Others can, and then get nothing, also of what already waits.
+// An owner cannot turn off notices about money and security. Other people can, and then also get no waiting notices.
 func TestChoose_ownersKeepMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real())
@@ -75,7 +75,7 @@ func TestChoose_dailyIsOneMessage(t *testing.T) {
 	})
 }
 
-// The test message goes to the own address at once, ten times an hour at most.
+// The test message goes to the person's own address at once, at most ten times an hour.
 func TestSendTest_isLimited(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real())

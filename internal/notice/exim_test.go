@@ -29,7 +29,7 @@ import (
 	"github.com/makola/makola/internal/test/mailtest"
 )
 
-// eximConf makes exim take mails with TLS and a password alone, greylist the first recipient, and know nobody@.
+// eximConf makes exim accept mails only with TLS and a password, greylist the first recipient, and refuse nobody@ as unknown.
 var eximConf = template.Must(template.New("").Parse(`primary_hostname = mail.test
 spool_directory = {{.Folder}}/spool
 log_file_path = {{.Folder}}/spool/%slog
@@ -70,14 +70,14 @@ plain:
   server_advertise_condition = ${if def:tls_in_cipher}
 `))
 
-// exim starts a real mail server, which stops with the test, and returns its settings and the file of its mails.
+// exim starts a real mail server, which stops with the test. It returns the server's settings and the file of its mails.
 func exim(t *testing.T) (s config.SMTP, mails string) {
 	t.Helper()
 	found, err := exec.Command("../../scripts/smtp.sh").Output()
 	if err != nil {
 		t.Fatal("there is no mail server: run scripts/smtp.sh")
 	}
-	folder, err := os.MkdirTemp("", "makola-exim-") // that of the test is closed to the user of exim
+	folder, err := os.MkdirTemp("", "makola-exim-") // exim's user cannot enter the folder of the test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,8 +174,8 @@ func certificate(t *testing.T, folder string, to *user.User) {
 	chown(t, filepath.Join(folder, "key.pem"), to)
 }
 
-// A real mail server takes our mails with STARTTLS and a password, after it greylisted them. It refuses an unknown person for good, and
-// a wrong password does not end a message.
+// A real mail server greylists a mail first, and then accepts it with STARTTLS and a password. It refuses an unknown recipient
+// permanently. A wrong password does not end a message.
 func TestDeliver_realMailServer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		settings, mails := exim(t)

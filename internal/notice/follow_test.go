@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/mailtest"
 )
 
-// Each event has a topic and a title, is seen by somebody, and its end is an event.
+// Each event has a topic and a title. Some role can see it, and the end of a condition is also an event.
 func TestEvents_tableIsWhole(t *testing.T) {
 	for e, r := range eventRules {
 		if topicRules[r.topic].title == "" || r.one == "" || r.own == (r.needs != "") {
@@ -36,8 +36,8 @@ func TestEvents_tableIsWhole(t *testing.T) {
 	}
 }
 
-// Entries of the audit log become facts in their transaction: a changed factor for its person, a key for the account, break-glass for
-// the installation.
+// Entries of the audit log become facts in the same transaction: a changed factor for its person, a key for the account, and
+// break-glass for the installation.
 func TestFollow_makesFactsOfEntries(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real()).start()

@@ -34,7 +34,7 @@ type fixture struct {
 	requests map[string]Request
 }
 
-// node makes a node on a database. Its clock is the machine's.
+// node creates a node on a database. It uses the machine's clock.
 func node(t *testing.T, d *db.DB, server *mailtest.Server, c *clock.Clock) *fixture {
 	t.Helper()
 	f := &fixture{t: t, server: server, requests: map[string]Request{}}
@@ -54,7 +54,7 @@ func (f *fixture) start() *fixture {
 	f.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(f.t.Context()), time.Second)
 		defer cancel()
-		_ = f.Jobs.Stop(ctx) // a mail server that hangs holds a handler
+		_ = f.Jobs.Stop(ctx) // a mail server that hangs keeps a handler busy
 	})
 	return f
 }
@@ -94,7 +94,7 @@ func (f *fixture) write(facts ...Fact) {
 	}
 }
 
-// work makes one round.
+// work runs one round.
 func (f *fixture) work() {
 	f.t.Helper()
 	if err := f.Work(f.t.Context()); err != nil {
@@ -102,7 +102,7 @@ func (f *fixture) work() {
 	}
 }
 
-// until waits until a condition is so.
+// until waits until a condition is true.
 func (f *fixture) until(what string, so func() bool) {
 	f.t.Helper()
 	clocktest.Await(f.t, what, so)
@@ -128,7 +128,7 @@ func (f *fixture) states() map[State]int {
 	return all
 }
 
-// doubts are conditions of payments whose outcome is unknown.
+// doubts returns conditions of payments with an unknown outcome.
 func doubts(from, to int) (list []Condition) {
 	for i := from; i < to; i++ {
 		list = append(list, Condition{Name: fmt.Sprint("payment-", i), Line: fmt.Sprintf("Payout %d to 0241234567", i)})
@@ -136,7 +136,8 @@ func doubts(from, to int) (list []Condition) {
 	return list
 }
 
-// A request that waits is one mail to each person who may approve it, without the requester, and without a whole number.
+// A waiting request causes one mail to each person who may approve it. The requester gets none, and the mail contains no full
+// number.
 func TestRequest_notifiesWhoMayApprove(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real()).start()
@@ -148,7 +149,7 @@ func TestRequest_notifiesWhoMayApprove(t *testing.T) {
 		f.write(Fact{Event: RequestWaits, Subject: "r1"})
 		f.work()
 		f.until("the mail", func() bool { return f.states()[Sent] == 1 })
-		f.work() // finds nothing more
+		f.work() // the second round finds nothing new
 		mails := f.server.Mails()
 		if len(mails) != 1 || mails[0].To != "<kofi@pay.example>" || mails[0].Subject != "Makola: A change request awaits your approval" || mails[0].Head.Get("Bcc") != "" {
 			t.Fatalf("%+v", mails)
@@ -165,7 +166,7 @@ func TestRequest_notifiesWhoMayApprove(t *testing.T) {
 	})
 }
 
-// A request that was decided before the round is not mentioned any more.
+// A request that was decided before the round is not mentioned.
 func TestRequest_decidedMeanwhileIsSilent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real())
@@ -179,8 +180,8 @@ func TestRequest_decidedMeanwhileIsSilent(t *testing.T) {
 	})
 }
 
-// Ten thousand payments of unknown outcome are one mail to each person, on two nodes that report them at once. Payments that join later
-// wait for the pause and are one more mail.
+// Two nodes report ten thousand payments of unknown outcome at once. Each person gets one mail. Further payments wait for the
+// pause, and cause one more mail.
 func TestFlood_isOneMail(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.Real()
@@ -191,7 +192,7 @@ func TestFlood_isOneMail(t *testing.T) {
 		var both sync.WaitGroup
 		for _, f := range []*fixture{one, two} {
 			both.Go(func() {
-				_ = f.Report(t.Context(), PaymentUnknown, "", doubts(0, 10_000)) // one of the two may lose
+				_ = f.Report(t.Context(), PaymentUnknown, "", doubts(0, 10_000)) // one of the two nodes may fail
 				_ = f.Work(t.Context())
 			})
 		}
@@ -219,7 +220,7 @@ func TestFlood_isOneMail(t *testing.T) {
 	})
 }
 
-// Messages of one topic wait for a pause that grows with the number of messages within the last hour.
+// The pause between messages of one topic grows with the number of messages in the last hour.
 func TestPause_groupsWhatFollows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.Real()
@@ -243,7 +244,7 @@ func TestPause_groupsWhatFollows(t *testing.T) {
 	})
 }
 
-// A condition that ended and came back is notified again.
+// A condition that ended and began again causes another notice.
 func TestReport_conditionComesBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real())
@@ -265,7 +266,7 @@ func TestReport_conditionComesBack(t *testing.T) {
 	})
 }
 
-// A mail that the server stored, and did not answer for, is sent again under the same Message-ID.
+// If the answer to a stored mail is lost, the mail is sent again with the same Message-ID.
 func TestDeliver_lostAnswerKeepsMessageID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		server := mailtest.Start(t, func(step mailtest.Step, n int) mailtest.Fault {
@@ -282,7 +283,8 @@ func TestDeliver_lostAnswerKeepsMessageID(t *testing.T) {
 	})
 }
 
-// A server that greylists, closes or answers nothing is tried again. One that refuses the recipient for good is not.
+// If a server greylists, closes the connection or does not answer, the mail is sent again later. If the server refuses the
+// recipient permanently, it is not.
 func TestDeliver_faultsOfTheServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault mailtest.Fault
@@ -321,7 +323,7 @@ func TestDeliver_faultsOfTheServer(t *testing.T) {
 	}
 }
 
-// report reports payments of unknown outcome, and makes a round.
+// report reports payments of unknown outcome, and runs a round.
 func (f *fixture) report(n int) {
 	f.t.Helper()
 	if err := f.Report(f.t.Context(), PaymentUnknown, "", doubts(0, n)); err != nil {

@@ -110,7 +110,7 @@ func compose(parts []part, names map[string]string, public string) letter {
 	}
 	b.WriteString("Nothing can be approved by a link: sign in to decide.\n")
 	if public != "" {
-		b.WriteString("Choose what you are notified of: " + public + "/account/notices\n")
+		b.WriteString("Choose your notices: " + public + "/account/notices\n")
 	}
 	title := parts[0].title()
 	if len(parts) > 1 {
