@@ -127,7 +127,7 @@ func Spellings(number msisdn.MSISDN) []string {
 	return []string{number.International(), number.Local()}
 }
 
-// counted counts a row that was erased, or one that keeps the number because it is not final.
+// counted counts a row that was erased, or a row that keeps the number because it is not final.
 func (e *Erasure) counted(erased bool, err error) error {
 	if erased {
 		e.Rows++
@@ -232,7 +232,7 @@ func (d Deps) eraseText(ctx context.Context, t inbox.Text, spellings []string, e
 }
 
 // errNotOver rolls back an erasure that comes too early.
-var errNotOver = errors.New("privacy: a payment or its webhook is not over")
+var errNotOver = errors.New("privacy: a payment or its webhook has not finished")
 
 // erasePayment erases a person from one payment, its webhooks and its exchanges, in one transaction. It also handles
 // the other payment of the same request, whose callback address may contain the number.
