@@ -95,7 +95,7 @@ func TestReport_readAsDocumented(t *testing.T) {
 	}
 }
 
-// The documented request is the one that leaves.
+// The adapter sends the documented request.
 func TestSendText_asDocumented(t *testing.T) {
 	var got map[string]any
 	var key string

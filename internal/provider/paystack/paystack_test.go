@@ -59,7 +59,7 @@ func TestPaystack_conforms(t *testing.T) {
 			b.Network = network
 			t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
 			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
-			if network != msisdn.Telecel { // a payer's voucher completes those, see TestCollect_byVoucher
+			if network != msisdn.Telecel { // a payer's voucher completes these charges, see TestCollect_byVoucher
 				t.Run("collector", func(t *testing.T) { providertest.Collector(t, b.Bench) })
 				t.Run("refunder", func(t *testing.T) { providertest.Refunder(t, b.refunds()) })
 			}
@@ -78,7 +78,7 @@ func TestPaystack_conforms(t *testing.T) {
 	})
 }
 
-// A recipient that cannot be created means that no transfer was sent, whatever came of the request.
+// If a recipient cannot be created, no transfer was sent, whatever happened to the request.
 func TestDisburse_withoutRecipient(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	for _, fault := range []string{"answer_lost", "request_lost", "error_before", "error_after", "malformed", "outage", "throttle", "unauthorized", "forbidden"} {
@@ -91,7 +91,7 @@ func TestDisburse_withoutRecipient(t *testing.T) {
 	}
 }
 
-// A transfer that waits for an OTP is neither paid nor failed, at any age, and names the mistake of the set-up.
+// A transfer that waits for an OTP is neither paid nor failed, at any age. The message names the mistake in the configuration.
 func TestDisburse_waitsForOTP(t *testing.T) {
 	b := newBench(t, simpaystack.Options{OTP: true})
 	reference := uuid.NewString()
@@ -120,7 +120,7 @@ func TestDisburse_waitsForOTP(t *testing.T) {
 	}
 }
 
-// Our balance at Paystack is no reason to give a payout up: only clients of Paystack have seen that answer.
+// A low balance at Paystack does not fail a payout, because Paystack itself does not document that answer.
 func TestDisburse_balanceTooLow(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	if err := b.Sim.SetFloat(simpaystack.Name, 599); err != nil {
@@ -182,12 +182,12 @@ func TestDisburse_refusedAndPaid(t *testing.T) {
 			t.Errorf("%q: in the end %+v", answer, o)
 		}
 	}
-	if clear != 2 { // the default and the same by name
+	if clear != 2 { // the default refusal, and the same refusal by name
 		t.Errorf("%d clear refusals, but one code is documented", clear)
 	}
 }
 
-// No answer but the documented one means that Paystack does not have the transfer.
+// Only the documented answer means that Paystack does not have the transfer.
 func TestDisburseStatus_saysNothing(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	reference := uuid.NewString()
@@ -207,7 +207,7 @@ func TestDisburseStatus_saysNothing(t *testing.T) {
 	}
 }
 
-// Account numbers go as they are, reach no log, and an unknown bank has no names.
+// Account numbers are sent unchanged and appear in no log. An unknown bank has no names.
 func TestDisburse_bankAccountsAreText(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	accounts := []string{"0012345678901", "00AB12345", "1234567", "1234567890123456"}
@@ -236,8 +236,8 @@ func TestDisburse_bankAccountsAreText(t *testing.T) {
 	}
 }
 
-// A signed event about a payment that is not ours is taken, because Paystack would repeat it for days; an event with
-// another signature is refused.
+// A signed event about a payment that is not ours is accepted, because Paystack would repeat it for days. An event with a wrong
+// signature is refused.
 func TestParseCallback_signature(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	reference := uuid.NewString()
@@ -272,7 +272,7 @@ func TestParseCallback_signature(t *testing.T) {
 	}
 }
 
-// charge asks a payer for money.
+// charge requests money from a payer.
 func (b *bench) charge(t *testing.T, reference, code string, amount money.Pesewas) provider.Outcome {
 	return b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Reference: "r", Amount: amount,
 		MSISDN: b.Wallet(code), Network: b.Network, Email: "accounts@example.com"})
@@ -331,7 +331,7 @@ func TestCollect_byVoucher(t *testing.T) {
 	}
 }
 
-// The charges of the outcomes add up to Paystack's own book. Where the payer pays the fees, we pay none.
+// The charges in the outcomes add up to the charges in Paystack's own book. If the payer pays the fees, we pay none.
 func TestCollect_chargesAddUp(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	b.Network = msisdn.MTN
@@ -351,7 +351,7 @@ func TestCollect_chargesAddUp(t *testing.T) {
 	}
 }
 
-// Paystack would carry out a refund twice. Then the query reports a contradiction and no success.
+// Paystack carries out a repeated refund twice. The query then reports a contradiction and not a success.
 func TestRefund_twiceIsAContradiction(t *testing.T) {
 	b := newBench(t, simpaystack.Options{})
 	b.Network = msisdn.MTN

@@ -38,7 +38,7 @@ func (r recorded) check(t *testing.T) {
 	}
 	o, code, known := r.read(answer(r.Status, string(r.Body)))
 	if !known {
-		return // the simulator's alone
+		return // only for the simulator
 	}
 	w := r.Want
 	if w.Class == "" {
@@ -66,7 +66,7 @@ func (r recorded) check(t *testing.T) {
 	}
 }
 
-// checkEvent holds a signed event to its payment: the samples have references of others, which give no hint.
+// checkEvent compares a signed event with its payment. The samples have references of other businesses, which give no hint.
 func (r recorded) checkEvent(t *testing.T) {
 	a := New(config.Paystack{SecretKey: "sk_test_sample"}, provider.ClientOptions{})
 	hints, err := a.ParseCallback(provider.CallbackRequest{Method: http.MethodPost, Header: signedWith("sk_test_sample", r.Body), Body: r.Body})
