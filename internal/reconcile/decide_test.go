@@ -12,12 +12,12 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 const day = 24 * time.Hour
 
-// payout is a payout of 10.00 that succeeded at noon.
+// payout returns a payout of 10.00 that succeeded at noon.
 func payout() ours {
 	return ours{ID: "p", AtRail: "mtn", Current: true, Amount: 1000, Paid: true, Party: "233241234567", From: noon.Add(-early), Until: noon}
 }
 
-// lineOf is the line of that payout.
+// lineOf returns the line of that payout.
 func lineOf(change func(*Line)) Line {
 	l := Line{ID: "l", Amount: -1000, At: noon, Status: StatusSuccess, Party: "233241234567", Reference: refA, TheirID: "77"}
 	if change != nil {
@@ -26,7 +26,7 @@ func lineOf(change func(*Line)) Line {
 	return l
 }
 
-// A line that names a payment is matched with it, and each way in which the two differ is an exception.
+// A line that names a payment is matched with it. Each difference between the two is an exception.
 func TestByReference_differences(t *testing.T) {
 	type kinds = []Kind
 	for name, c := range map[string]struct {
@@ -109,7 +109,7 @@ func TestByReference_lessTheFee(t *testing.T) {
 	}
 }
 
-// Within the lag an open payment is in transit, and no exception.
+// Within the lag an open payment is in transit, not an exception.
 func TestByReference_inTransit(t *testing.T) {
 	o := payout()
 	o.Paid, o.Open = false, true
@@ -118,7 +118,7 @@ func TestByReference_inTransit(t *testing.T) {
 	}
 }
 
-// Amount, direction, party and time match a line only if one payment and one line have them.
+// Amount, direction, party and time match a line only if exactly one payment and one line have them.
 func TestBySimilar_exactlyOne(t *testing.T) {
 	one, other := payout(), payout()
 	other.ID = "q"

@@ -30,7 +30,7 @@ func newFixture(t testing.TB, d *db.DB) *fixture {
 	return &fixture{t, d, c, New(Deps{DB: d, Clock: c, Log: slog.New(slog.DiscardHandler), Ledger: ledger.New(d, c, "test"), Payments: book.NewReader(d, ledger.New(d, c, "test"), c), Account: accountOf})}
 }
 
-// accountOf is the account of payments at MTN.
+// accountOf returns the account of a payment at MTN.
 func accountOf(p book.Payment) string {
 	if p.Kind == book.KindCollection {
 		return provider.AccountCollection
@@ -38,7 +38,7 @@ func accountOf(p book.Payment) string {
 	return provider.AccountDisbursement
 }
 
-// give imports a text as a file that a person has confirmed.
+// give imports a text as a file whose reading a person has confirmed.
 func (f *fixture) give(source, text string, answers Layout) (Imported, error) {
 	f.t.Helper()
 	file, err := sheet.Open(strings.NewReader(text))
@@ -76,7 +76,7 @@ func (f *fixture) count(table string) (n int) {
 
 const mtn = "test/mtn/collection"
 
-// day makes a file of n lines, from an id on.
+// day returns a file of n lines. Their ids begin at a number.
 func mtnDay(from, n int, status string) string {
 	text := mtnHeading
 	for i := from; i < from+n; i++ {
@@ -86,7 +86,7 @@ func mtnDay(from, n int, status string) string {
 	return text
 }
 
-// A file is stored once: the same file again changes nothing, and a file that overlaps adds its new lines alone.
+// A file is stored once. The same file again changes nothing, and an overlapping file adds only its new lines.
 func TestImport_onceAndOverlap(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -141,7 +141,7 @@ func TestImport_refusedLeavesNothing(t *testing.T) {
 	})
 }
 
-// A known id with another status is a new version; the old one is kept.
+// A known id with another status is a new version of the line. The old version is kept.
 func TestImport_newVersion(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -201,7 +201,7 @@ func TestImport_savedBySpreadsheet(t *testing.T) {
 	})
 }
 
-// Lines without an id are taken in whole days: a day is given again whole, and never in part.
+// Lines without an id are accepted in whole days. A day may be imported again in full, but never in part.
 func TestImport_wholeDays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -228,7 +228,7 @@ func TestImport_wholeDays(t *testing.T) {
 	})
 }
 
-// The first file of a source survives until a person confirms it, byte for byte.
+// The first file of a source is stored unchanged until a person confirms it.
 func TestDraft_keepsTheFile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// collected is a collection of 10.00 at noon of a day before the fixture's.
+// collected returns a collection of 10.00 at noon of a day before the fixture's day.
 func collected(reference string, change func(*row)) row {
 	r := row{id: book.NewID(noon), kind: "collection", reference: reference, account: "233241234567", status: "success", rail: "mtn", amount: 1000, seq: 1, at: noon, settled: noon.Add(time.Second)}
 	if change != nil {
@@ -24,7 +24,7 @@ func collected(reference string, change func(*row)) row {
 	return r
 }
 
-// moved is a line of MTN's file a minute after noon.
+// moved returns a line of MTN's file a minute after noon.
 func moved(id, reference, status, amount, balance string) string {
 	return mtnRow(id, reference, "2026-11-20 12:01:00", status, "FRI:233241234567/MSISDN", "us", amount, "", balance)
 }
@@ -99,7 +99,8 @@ func TestMatch_rules(t *testing.T) {
 	}
 }
 
-// Two payments of the same amount and party do not match a line by themselves, and neither do two lines one payment.
+// If two payments have the same amount and party, a line that names neither matches none. The same holds for two lines and one
+// payment.
 func TestMatch_twoCandidates(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -113,7 +114,7 @@ func TestMatch_twoCandidates(t *testing.T) {
 	})
 }
 
-// A later statement completes an earlier one: a payment that was missing is found, and its exception ends.
+// A later statement can show a payment that was missing. Its exception then ends.
 func TestMatch_laterStatementCompletes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -132,7 +133,7 @@ func TestMatch_laterStatementCompletes(t *testing.T) {
 	})
 }
 
-// A payment is missing only where statements without gaps reach from before it to the lag behind it.
+// A payment is missing only if statements without a gap cover its time and the lag after it.
 func TestMatch_missingNeedsTheWholeTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string
@@ -156,7 +157,7 @@ func TestMatch_missingNeedsTheWholeTime(t *testing.T) {
 	}
 }
 
-// A line that its provider changed from failed to successful is decided about again, and moves no money by itself.
+// If the provider changes a line from failed to successful, matching decides about it again. No money moves.
 func TestMatch_newVersion(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -214,7 +215,7 @@ func TestMatch_reversalOfAnotherAmount(t *testing.T) {
 	}
 }
 
-// A bank's line is the settlement of the movements that add up to it less their fees; within the lag it is in transit.
+// A bank's line is the settlement of the movements that add up to it, less their fees. Within the lag it is in transit.
 func TestMatch_settlement(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -224,7 +225,7 @@ func TestMatch_settlement(t *testing.T) {
 		}
 		f.must("test/bank/gcb", "Date,Reference,Details,Debit,Credit\n21/11/2026,S1,HUBTEL,,98.50\n21/11/2026,S2,HUBTEL,,6.00\n24/11/2026,S9,HUBTEL,,7.00\n")
 		f.match()
-		f.mustFind(TheirsOnly, TheirsOnly, TheirsOnly, TheirsOnly) // the three of Hubtel, and S2, whose sum differs
+		f.mustFind(TheirsOnly, TheirsOnly, TheirsOnly, TheirsOnly) // three lines of Hubtel, and S2, whose sum differs
 		if f.count("statement_settled") != 2 || f.rules() != "settlement" {
 			t.Errorf("%d lines are settled, matched by %q", f.count("statement_settled"), f.rules())
 		}
@@ -235,7 +236,8 @@ func TestMatch_settlement(t *testing.T) {
 	})
 }
 
-// A match is undone with a reason while its day is open. No rule makes it again, and the payment can be matched with another line.
+// A person undoes a match with a reason while its day is open. No rule makes the match again, and the payment can be matched with
+// another line.
 func TestUndo_whileTheDayIsOpen(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -271,7 +273,7 @@ func TestUndo_whileTheDayIsOpen(t *testing.T) {
 	})
 }
 
-// A person's number leaves the lines of statements once they are decided about; the amounts stay.
+// A person's number is erased from lines after matching has decided about them. The amounts stay.
 func TestErase_decidedLines(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -303,7 +305,7 @@ func TestErase_decidedLines(t *testing.T) {
 	})
 }
 
-// A note on an exception that has a person's number is found in any spelling, and deleted; other notes stay.
+// A note on an exception that contains a person's number is found in any spelling and deleted. Other notes stay.
 func TestEraseNote_withTheNumber(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

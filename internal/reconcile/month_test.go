@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/test/matrix"
 )
 
-// row is one payment as a test stores it.
+// row is one payment that a test stores.
 type row struct {
 	id, kind, reference, account, status, upstream string
 	rail                                           string
@@ -65,10 +65,10 @@ func (f *fixture) pay(rows ...row) {
 // planted is one fault of a generated month, and the exception that must be found.
 type planted struct {
 	kind    Kind
-	payment string // or the provider's id of a line without one
+	payment string // or the provider's id of a line that has no payment
 }
 
-// faultKinds is how many kinds of faults the generator plants.
+// faultKinds is the number of kinds of faults that the generator plants.
 const faultKinds = 10
 
 // month generates payments and the statements of their provider, with faults.
@@ -102,7 +102,7 @@ func (g *month) add(source, reference, status, narrative, party string, at time.
 	return id
 }
 
-// payment generates a payment with its line, and every so often a fault.
+// payment generates a payment with its line, and sometimes a fault.
 func (g *month) payment(i, n, fault int) {
 	at := monthBegin.Add(time.Duration(i) * (29 * 24 * time.Hour / time.Duration(n))).Truncate(time.Second)
 	r := row{id: book.NewID(at), kind: "payout", reference: uuid.Must(uuid.NewRandomFromReader(readerOf{g.random})).String(), account: fmt.Sprintf("23324%07d", g.random.IntN(10_000_000)),
@@ -155,7 +155,7 @@ func (g *month) payment(i, n, fault int) {
 	g.rows = append(g.rows, r)
 }
 
-// readerOf gives the bytes of a source of random numbers.
+// readerOf reads bytes from a source of random numbers.
 type readerOf struct{ *rand.Rand }
 
 func (r readerOf) Read(into []byte) (int, error) {

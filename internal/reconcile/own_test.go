@@ -10,7 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// transfers stores transfers of our own money of 500.00 from a bank to MTN's account that pays. An empty reference is none.
+// transfers stores transfers of our own money, 500.00 each, from a bank to MTN's account for payouts. An empty reference means no
+// reference.
 func (f *fixture) transfers(references ...string) {
 	f.t.Helper()
 	if err := f.db.Write(f.t.Context(), func(tx *db.Tx) error {
@@ -26,8 +27,9 @@ func (f *fixture) transfers(references ...string) {
 	}
 }
 
-// A line is a movement of our own money if one transfer has its account, direction, amount and time, and no other line could be it, or the
-// narrative of our own debit names the transfer. A payer who writes our reference moves nothing by that.
+// A line is a movement of our own money in two cases. Exactly one transfer has its account, direction, amount and time, and no
+// other line could be this movement. Or the narrative of our own debit names the transfer. A payer who writes our reference has no
+// effect.
 func TestMatch_ownTransfers(t *testing.T) {
 	const (
 		bank      = "test/bank/gcb"
@@ -79,8 +81,8 @@ func TestMatch_ownTransfers(t *testing.T) {
 	}
 }
 
-// The settlement back to the bank is a credit that names its transfer, of the amount less the bank's fee. A forged mention with the amount
-// of one of two transfers matches nothing.
+// A settlement back to the bank is a credit that names its transfer, with the amount less the bank's fee. A forged mention with the
+// amount of one of two transfers matches nothing.
 func TestMatch_ownCreditAtBank(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
@@ -194,7 +196,7 @@ func (f *fixture) posts(list ...ledger.Transfer) {
 	}
 }
 
-// A person undoes the match of an own transfer. The line is an exception then, and no rule matches it again.
+// A person undoes the match of an own transfer. The line is then an exception, and no rule matches it again.
 func TestUndo_ownTransfer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -217,7 +219,7 @@ func TestUndo_ownTransfer(t *testing.T) {
 	})
 }
 
-// lineOf returns the id of the line with an id of the provider.
+// lineOf returns the id of the line with a provider's id.
 func (f *fixture) lineOf(theirID string) (id string) {
 	f.t.Helper()
 	if err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
@@ -229,8 +231,8 @@ func (f *fixture) lineOf(theirID string) (id string) {
 	return id
 }
 
-// A line whose money is booked, and whose amount its provider changes, is an exception by the difference. It ends when the provider
-// corrects the line.
+// If the provider changes the amount of a line whose money is booked, the line is an exception by the difference. The exception
+// ends when the provider corrects the line.
 func TestMatch_bookedLineChanges(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

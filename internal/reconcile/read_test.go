@@ -15,7 +15,7 @@ import (
 
 const mtnHeading = `Id,"External Transaction Id","Date","Status","Type","Provider Category","Information","Note/Message","From","From Name","From Handler Name","To","To Name","To Handler Name","Initiated By","On Behalf Of","Amount","Currency","Fee","Currency","Discount","Currency","Promotion","Currency","Coupon","Currency","Balance","Currency"` + "\n"
 
-// mtnRow is a row of MTN's file.
+// mtnRow returns a row of MTN's file.
 func mtnRow(id, reference, at, status, from, to, amount, fee, balance string) string {
 	return fmt.Sprintf("%s,%s,%s,%s,Transfer,,,,%s,,,%s,,,,,%s,GHS,%s,GHS,,GHS,,GHS,,GHS,%s,GHS\n", id, reference, at, status, from, to, amount, fee, balance)
 }
@@ -68,7 +68,7 @@ func fields(err error) string {
 	return strings.Join(append(texts, err.Error()), "; ")
 }
 
-// MTN's file has 28 columns with Currency six times: amounts, fees and balances are those of their own columns.
+// MTN's file has 28 columns, six of them called Currency. Amounts, fees and balances are read from their own columns.
 func TestRead_mtnColumns(t *testing.T) {
 	text := mtnHeading +
 		mtnRow("101", refA, "2026-11-20 18:18:05", "Successful", "FRI:233241234567/MSISDN", "FRI:1/USER", "50.00", "0.50", "149.50") +
@@ -90,7 +90,7 @@ func TestRead_mtnColumns(t *testing.T) {
 	}
 }
 
-// Amounts without a sign get their direction from the balance, also where the newest line comes first.
+// Amounts without a sign get their direction from the balance, also if the newest line comes first.
 func TestRead_amountsWithoutSign(t *testing.T) {
 	rows := []string{
 		mtnRow("1", "", "2026-11-20 08:00:00", "Successful", "FRI:233241234567/MSISDN", "us", "50.00", "", "150.00"),
@@ -128,7 +128,7 @@ Trans Date;Reference;Value Date;Debit;Credit;Balance;Remarks
 Printed on 22-Nov-2026;;;;;;Page 1 of 1
 `
 
-// A bank's file has letterhead, semicolons, decimal commas, an opening balance, totals and a footer.
+// A bank's file may have a letterhead, semicolons, decimal commas, an opening balance, totals and a footer.
 func TestRead_bankFile(t *testing.T) {
 	r, lines := mustRead(t, bankText, "bank", Layout{})
 	if len(lines) != 3 || !r.Chains || r.Opening != 100_000 || r.Closing != 179_950 {
@@ -142,7 +142,7 @@ func TestRead_bankFile(t *testing.T) {
 	}
 }
 
-// Texts of Windows-1252 and UTF-16 are read as those of UTF-8.
+// Texts in Windows-1252 and UTF-16 are read like texts in UTF-8.
 func TestRead_encodings(t *testing.T) {
 	text := strings.Replace(bankText, "ADOM STORES", "ADOM CAFÉ", 1)
 	utf16, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(text)
@@ -156,7 +156,7 @@ func TestRead_encodings(t *testing.T) {
 	}
 }
 
-// Equal lines of a day without a balance are numbered, so that each is known.
+// Equal lines of a day without a balance are numbered, so that each can be identified.
 func TestRead_numbersEqualLines(t *testing.T) {
 	_, lines := mustRead(t, "Date,Description,Debit,Credit\n20/11/2026,FEE,1.00,\n20/11/2026,FEE,1.00,\n", "bank", Layout{})
 	if len(lines) != 2 || lines[1].Identity != lines[0].Identity+"#2" {
@@ -164,7 +164,7 @@ func TestRead_numbersEqualLines(t *testing.T) {
 	}
 }
 
-// What both readings fit is asked: the order of dates, and the sign without balances.
+// If two readings fit, a person is asked: about the order of dates, and about the sign without balances.
 func TestRead_questions(t *testing.T) {
 	const dates = "Date,Description,Debit,Credit\n03/04/2026,A,1.00,\n05/06/2026,B,,2.00\n"
 	r, _, err := readText(dates, "bank", nil, Layout{})
@@ -211,7 +211,7 @@ func TestRead_refusals(t *testing.T) {
 	}
 }
 
-// A source keeps its heading: a file with another one is not read.
+// A source keeps its headings. A file with other headings is refused.
 func TestRead_headingThatChanged(t *testing.T) {
 	text := mtnHeading + mtnRow("1", "", "2026-11-20 18:18:05", "Successful", "a", "b", "1.00", "", "10.00")
 	r, _ := mustRead(t, text, "mtn", Layout{Sign: SignIn})
@@ -224,7 +224,7 @@ func TestRead_headingThatChanged(t *testing.T) {
 	}
 }
 
-// A person's choice of columns is read where no heading is known.
+// If no heading is known, a person chooses the columns.
 func TestRead_chosenColumns(t *testing.T) {
 	const text = "Jour,Quoi,Combien\n2026-04-13,A,1.00\n2026-04-14,B,2.00\n"
 	r, _, err := readText(text, "bank", nil, Layout{})
@@ -237,7 +237,7 @@ func TestRead_chosenColumns(t *testing.T) {
 	}
 }
 
-// Amounts of either writing are exact, and nothing else is an amount.
+// Amounts in either notation are read exactly. Any other text is not an amount.
 func TestParseAmount_writings(t *testing.T) {
 	for text, want := range map[string]money.Pesewas{"1,200.50": 120_050, "GHS 0.50": 50, "-5": -500, "5.00-": -500, "(5.00)": -500, "₵ 1 200.5": 120_050, "−3.10": -310, "4.00 DR": -400, "4.00CR": 400} {
 		if got, err := parseAmount(text, '.'); err != nil || got != want {

@@ -10,7 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// Exceptions are written off as they were selected, by nobody who imported their lines, and stay ended while the difference is the same.
+// Exceptions are written off as they were selected. People who imported their lines cannot do this. They stay resolved while the
+// difference is the same.
 func TestWriteOff_asSelected(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -48,7 +49,7 @@ func TestWriteOff_asSelected(t *testing.T) {
 	})
 }
 
-// A line that its provider has changed since the selection is not written off.
+// If the provider has changed a line since the selection, its exception is not written off.
 func TestWriteOff_lineThatChanged(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -65,7 +66,7 @@ func TestWriteOff_lineThatChanged(t *testing.T) {
 	})
 }
 
-// The tables let a line and a payment's movement be matched once.
+// The tables allow one match for a line, and one for a movement of a payment.
 func TestMatches_tableGuards(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
