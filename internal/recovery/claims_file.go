@@ -95,13 +95,13 @@ func readClaim(row sheet.Row) (c Claim, err error) {
 	case strings.EqualFold(channel, "BANK") && c.Kind == "payout" && c.Bank != "" && c.Party != "":
 		c.Channel = "BANK"
 	case strings.EqualFold(channel, "BANK"):
-		return c, errors.New("a payout to a bank has party and bank_id")
+		return c, errors.New("a payout to a bank must have party and bank_id")
 	case !known:
 		return c, errors.New("channel must be a network, or BANK")
 	default:
 		number, err := msisdn.ParseCell(c.Party)
 		if err != nil || c.Bank != "" {
-			return c, errors.New("party must be a number of Ghana, without a bank_id")
+			return c, errors.New("party must be a Ghanaian number, and bank_id must be empty")
 		}
 		c.Channel, c.Party = string(network), string(number)
 	}

@@ -82,7 +82,7 @@ func (w *Watch) arrive(ctx context.Context, rows []row) error {
 	path := filepath.Join(w.o.Folder, placeFile)
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("recovery: the database's place: %w", err)
+		return fmt.Errorf("recovery: read the file of the database's place: %w", err)
 	}
 	tokens := strings.Fields(string(text))
 	if tokens == nil {
@@ -90,7 +90,7 @@ func (w *Watch) arrive(ctx context.Context, rows []row) error {
 	}
 	next := newID()
 	if err := replace(path, []byte(strings.Join(append(tokens, next), "\n")+"\n"), true); err != nil {
-		return fmt.Errorf("recovery: the database's place: %w", err)
+		return fmt.Errorf("recovery: write the file of the database's place: %w", err)
 	}
 	if err := w.look(ctx, tokens, rows, next); err != nil {
 		return err

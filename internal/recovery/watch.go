@@ -120,7 +120,7 @@ func (w *Watch) again(ctx context.Context) error {
 	}
 	epoch := w.r.db.Epoch()
 	if err := w.look(ctx, nil, w.seen(), ""); err != nil {
-		return fmt.Errorf("recovery: whether the database is the one that it was: %w", err)
+		return fmt.Errorf("recovery: check whether the database went back in time: %w", err)
 	}
 	w.looked.Store(epoch)
 	return nil
