@@ -56,7 +56,7 @@ func shapeOf(t *db.Tx, table string) (shape, error) {
 		s.key = append(s.key, places[i+1])
 	}
 	if err == nil && len(s.key) == 0 {
-		err = fmt.Errorf("relocation: the table %s has no primary key, so it cannot be copied in its order", table)
+		err = fmt.Errorf("relocation: the table %s has no primary key, so its rows cannot be copied in order", table)
 	}
 	return s, err
 }
@@ -166,7 +166,7 @@ const carriedRows = 500
 // response. require may defer guards to each transaction. progress receives the number of rows of each.
 func carry(ctx context.Context, from, to *db.DB, table string, require func(*db.Tx), progress func(rows int)) error {
 	if from.Engine() != db.SQLite {
-		return errors.New("relocation: rows are carried from SQLite only")
+		return errors.New("relocation: rows can only be copied from SQLite")
 	}
 	var s shape
 	if err := from.Read(ctx, func(t *db.Tx) (err error) { s, err = shapeOf(t, table); return err }); err != nil {

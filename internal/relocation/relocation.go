@@ -32,11 +32,11 @@ import (
 var leftOut = map[string]string{
 	"schema_migrations": "each engine has its own",
 	"installation":      "its row holds the mark; the switch completes it",
-	"job_leases":        "a job whose owner has no lease is adopted: what was sent is asked about, not sent again",
-	"job_holds":         "nobody holds anything",
-	"job_wakes":         "hints of seconds",
-	"provider_breakers": "each node finds out anew who answers",
-	"sms_binds":         "each node binds anew",
+	"job_leases":        "a job whose owner has no lease is adopted: a sent payment is queried, not sent again",
+	"job_holds":         "no node runs, so no lease is in use",
+	"job_wakes":         "hints that are used within seconds",
+	"provider_breakers": "each node observes its providers again",
+	"sms_binds":         "each node binds again",
 }
 
 // Move describes the move of an installation.
