@@ -155,7 +155,8 @@ func TestRecord_masksAndBounds(t *testing.T) {
 	})
 }
 
-// One tenant's rubbish takes its own share, and those without a key take theirs: everybody else's requests are kept.
+// Many bad requests of one tenant use up only that tenant's share, and requests without a key use a separate share. The requests of
+// other tenants are stored.
 func TestRecord_floodTakesItsShare(t *testing.T) {
 	each(t, func(r rig) {
 		const flood = 100_000
@@ -188,7 +189,7 @@ func TestRecord_floodTakesItsShare(t *testing.T) {
 	})
 }
 
-// Without a writer the queue fills, and Record neither waits nor keeps more.
+// Without a writer the queue fills up. Record then neither waits nor stores more.
 func TestRecord_neverBlocks(t *testing.T) {
 	l := New(nil, clock.NewManual(time.Unix(1e9, 0)), slog.New(slog.DiscardHandler))
 	const tenants = 2 * maxShares
