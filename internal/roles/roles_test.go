@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each permission stands once in the policy, with a meaning, and names each role of a site at most once.
+// Each permission occurs once in the policy, with a meaning, and names each role of a site at most once.
 func TestPolicy_namesKnownRolesOnce(t *testing.T) {
 	seen := map[Permission]bool{}
 	for _, g := range Policy() {
