@@ -132,7 +132,7 @@ func (p *Probe) GiveBack(ctx context.Context) {
 	if err != nil {
 		t.log.Warn("failed to release circuit breaker probe", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
 	}
-	t.wakePublisher() // the row may have been written with the probe in the meantime
+	t.wakePublisher() // a probe may have written the row in the meantime
 }
 
 const sqlGiveProbeBack = `UPDATE provider_breakers SET probe_until = $1
@@ -155,7 +155,7 @@ func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, 
 		next = is.probeUntil
 	}
 	reached := now
-	if next.Sub(now) > maxHold+probeFor { // no breaker stays open that long, so the clock was set back
+	if next.Sub(now) > maxHold+probeFor { // no breaker stays open for so long, so the clock was set back
 		reached = next
 	}
 	if reached.Before(next) || !first {
