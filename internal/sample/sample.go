@@ -87,7 +87,7 @@ func Make(ctx context.Context, o Options) (Made, error) {
 		return made, nil
 	}
 	if ctx.Err() != nil {
-		err = problem.Wrap(err, problem.Unavailable, "interrupted", "The making of the sample was interrupted, and nothing is left of it")
+		err = problem.Wrap(err, problem.Unavailable, "interrupted", "The sample was interrupted, and its files were removed")
 	}
 	return Made{}, errors.Join(err, os.RemoveAll(place))
 }
@@ -99,11 +99,11 @@ func Free(folder string) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return notMade(err)
 	case len(inside) > 0:
-		return problem.New(problem.Duplicate, "folder_not_empty", "A sample is made in a folder of its own, and "+folder+" has something in it: name another one")
+		return problem.New(problem.Duplicate, "folder_not_empty", "The folder of a sample must be empty, but "+folder+" has files in it: name another folder")
 	}
 	if _, err := os.Stat(filepath.Clean(folder) + making); err == nil {
 		return problem.New(problem.Duplicate, "sample_being_made",
-			"A sample is being made for this folder, or its making was cut off: wait for it, or remove "+filepath.Clean(folder)+making)
+			"Another command makes a sample in this folder, or was interrupted: wait for it, or remove "+filepath.Clean(folder)+making)
 	}
 	return nil
 }

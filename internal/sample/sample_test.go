@@ -26,8 +26,7 @@ import (
 
 const testDays = 4
 
-// storyOfSeed7 is the sum over the lines of the history. A change of it is right
-// when the sample was changed on purpose.
+// storyOfSeed7 is the digest of the history's lines. It may change only if the sample was changed on purpose.
 const storyOfSeed7 = "26776659cfad1145e9af9ea82be783d74f3c2ba5dddc148d849fe3a0aca9baf8"
 
 var testEnd = time.Date(2026, 9, 12, 0, 0, 0, 0, time.UTC) // a Saturday
@@ -66,7 +65,7 @@ func look(t *testing.T, made Made) *operator {
 	return o
 }
 
-// story is everything that was asked for, oldest first, but for ids.
+// story returns all requests, oldest first, without their ids.
 func (o *operator) story(t *testing.T) (all []book.Payment, lines []string) {
 	t.Helper()
 	tenants, err := o.tenants.List(t.Context(), "", 10)
@@ -95,7 +94,7 @@ func (o *operator) story(t *testing.T) (all []book.Payment, lines []string) {
 	return all, lines
 }
 
-// stated fails the test unless the statements are imported, and their faults found.
+// stated fails the test unless the statements were imported and their faults found.
 func (o *operator) stated(t *testing.T) {
 	t.Helper()
 	files, err := o.reconcile.Statements(t.Context(), "", 10)
@@ -160,7 +159,7 @@ func TestSample_sameSeedSameHistory(t *testing.T) {
 	o.inBalance(t)
 }
 
-// inBalance makes every check of `makola ledger check`.
+// inBalance runs every check of `makola ledger check`.
 func (o *operator) inBalance(t *testing.T) {
 	t.Helper()
 	money, err := o.payments.Check(t.Context())
@@ -177,7 +176,7 @@ func (o *operator) inBalance(t *testing.T) {
 	}
 }
 
-// shows serves the folder and looks at its pages.
+// shows serves the folder and checks its pages.
 func shows(t *testing.T, made Made) {
 	t.Helper()
 	cfg := config.Server{Storage: config.Storage{Data: made.Folder}, Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", DrainFor: time.Minute}
@@ -191,7 +190,7 @@ func shows(t *testing.T, made Made) {
 		}
 	}()
 	base := strings.TrimSuffix(a.Ready().ConsoleURL, "/")
-	jar, _ := cookiejar.New(nil) // which never fails without options
+	jar, _ := cookiejar.New(nil) // without options it never fails
 	browser := &http.Client{Jar: jar}
 	link, err := url.Parse(a.Ready().SignInURL)
 	if err != nil {
@@ -219,7 +218,7 @@ func shows(t *testing.T, made Made) {
 	}
 }
 
-// A folder with anything in it stays as it is, and of a making that was interrupted nothing stays.
+// A folder with files in it stays unchanged. After an interruption no files of the sample remain.
 func TestSample_refusesUsedFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

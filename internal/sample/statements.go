@@ -74,7 +74,7 @@ func (o *operator) importStatement(ctx context.Context, source, name string, fil
 		return err
 	}
 	if done.Reading != nil {
-		return fmt.Errorf("the file leaves questions open: %+v", done.Reading.Questions)
+		return fmt.Errorf("the import of the file needs answers: %+v", done.Reading.Questions)
 	}
 	return o.db.Write(ctx, o.entry("statements.import", "", done.Statement.ID, "", audit.Change{What: "lines", After: fmt.Sprint(done.Statement.Added)}))
 }
