@@ -38,7 +38,7 @@ func open(t *testing.T, d *db.DB, quotas config.Quotas) *fixture {
 	return f
 }
 
-// node is a store of a node of its own.
+// node returns the store of a separate node.
 func node(t *testing.T, d *db.DB, quotas config.Quotas) *fixture {
 	c := clock.NewManual(morning)
 	return &fixture{New(d, tenant.New(d, ledger.New(d, c, "one"), c), idempotency.NewAnswers(d, c), c, quotas), t, c}
@@ -95,7 +95,7 @@ func TestSenderID_usableOnceApproved(t *testing.T) {
 		if err := f.review("nobody's", Approved, ""); !problem.Is(err, problem.NotFound) {
 			t.Errorf("an unknown sender ID is reviewed: %v", err)
 		}
-		again, err := f.ask("Adum & Co") // a rejected name may be asked for again
+		again, err := f.ask("Adum & Co") // a rejected name may be requested again
 		if err != nil {
 			t.Fatal(err)
 		}
