@@ -33,7 +33,7 @@ func (f *File) Rows(sheet string, fits func(cells []Cell) bool) (*Rows, error) {
 		return &Rows{from: from}, err
 	}
 	if sheet != "" {
-		return nil, refuse("is no workbook: it has no sheets")
+		return nil, refuse("is not a workbook: it has no sheets")
 	}
 	for _, comma := range []rune{',', ';', '\t', '|'} {
 		if f.fitsBy(comma, fits) {

@@ -224,7 +224,7 @@ func TestTable_storedValues(t *testing.T) {
 	}
 }
 
-// The report counts parts of a file that a person may have missed: hidden rows, other sheets, and cells with errors.
+// The report counts the parts of a file that a person may have overlooked: hidden rows, other sheets, and cells with errors.
 func TestTable_report(t *testing.T) {
 	t.Parallel()
 	book := excelize.NewFile()
@@ -288,7 +288,7 @@ func TestOpen_refusals(t *testing.T) {
 		"a cut archive":     {whole[:len(whole)-30], Options{}, "damaged"},
 		"rows that go back": {back, Options{}, "damaged"},
 		"an unknown sheet":  {whole, Options{Sheet: "Two"}, `no sheet "Two"; its sheets are "One"`},
-		"a sheet of text":   {[]byte("0241000001"), Options{Sheet: "Two"}, "no workbook"},
+		"a sheet of text":   {[]byte("0241000001"), Options{Sheet: "Two"}, "not a workbook"},
 		"an unknown field":  {whole, Options{Columns: map[string]string{"tel": "Phone"}}, `no field "tel"`},
 		"another heading":   {whole, Options{Columns: map[string]string{"phone_number": "Cell"}}, `no heading "Cell"; its headings are "Phone", "Name"`},
 		"a lost column":     {whole, Options{Columns: map[string]string{"first_name": "Phone"}}, "no column for phone_number"},

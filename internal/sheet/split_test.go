@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The parts of a file of any size, joined, are the file. An error in a part ends reading and writing.
+// The joined parts of a file of any size equal the file. An error in a part ends reading and writing.
 func TestSplit_joinsToTheSameFile(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, partBytes - 1, partBytes, partBytes + 1, 3 * partBytes} {

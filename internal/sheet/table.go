@@ -116,7 +116,7 @@ func (f *File) source(t *Table, o Options) (func() (records, error), error) {
 		return func() (records, error) { return f.book.open(chosen) }, nil
 	}
 	if o.Sheet != "" {
-		return nil, refuse("is no workbook: it has no sheets")
+		return nil, refuse("is not a workbook: it has no sheets")
 	}
 	comma := f.separator(t.form, o.Columns)
 	return func() (records, error) { return newLineRecords(f.reader(), comma, t.alone), nil }, nil
