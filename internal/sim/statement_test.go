@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// stated is a provider whose statement names each line by its type and copy.
+// stated returns a provider whose statement names each line by its type and copy.
 func stated(s *Sim) Provider {
 	p := callbackPart(mtn, "mtnmomo")(s)
 	p.Statement = func(lines []Line) [][]string {
@@ -24,7 +24,8 @@ func stated(s *Sim) Provider {
 	return p
 }
 
-// The statement of an account has each change of its float with the balance after it. A planted fault changes the lines and not the float.
+// The statement of an account has each change of its float with the balance after it. A planted fault changes the lines but not the
+// float.
 func TestStatementLines_plantedFaults(t *testing.T) {
 	for fault, want := range map[FaultKind]string{
 		"":                "movement 5.00=5.00",
@@ -87,8 +88,8 @@ func written(lines []Line) string {
 	return strings.Join(list, ", ")
 }
 
-// The account that pays opens with the first float, has deposits by hand, and keeps its lines when the simulator is opened again. The
-// balance at the end is the float.
+// The account for payouts opens with the initial float, has deposits by hand, and keeps its lines when the simulator is opened
+// again. The final balance equals the float.
 func TestStatementLines_paymentsAndDeposits(t *testing.T) {
 	dir := t.TempDir()
 	s, c := newStated(t, dir)

@@ -43,7 +43,7 @@ func recipientFor(t *testing.T, s *sim.Sim, body string) string {
 	return code
 }
 
-// Every answer and event has the members of its sample, and the words of a refusal.
+// Every answer and event has the members of its sample, and refusals also have its words.
 func TestPaystack_answersAsDocumented(t *testing.T) {
 	documented := simtest.Samples(t, "paystack")
 	s, c := simtest.New(t, sim.Options{}, New(Options{}))
@@ -145,13 +145,13 @@ func TestPaystack_answersAsDocumented(t *testing.T) {
 	ask("refund fetched", "GET", fmt.Sprintf("refund/%.0f", queued["id"]), "")
 	ask("refund in another state", "POST", fmt.Sprintf("refund/retry_with_customer_details/%.0f", queued["id"]), "{}")
 	event("refund processed, by event", strings.Repeat("a", 32))
-	exchange(t, s, "POST", "refund", back("000107", "b")) // of a charge that was not paid
+	exchange(t, s, "POST", "refund", back("000107", "b")) // the refund of an unpaid charge
 	c.Advance(3 * time.Second)
 	event("refund failed, by event", strings.Repeat("b", 32))
 	exchange(t, s, "POST", "charge", charge("mtn", "0240000003", "000108"))
 	s.Resolve(Name, "makola-sample-000108", sim.Success, "")
 	exchange(t, s, "POST", "refund", back("000108", "c"))
-	checked["refund needs-attention, by event"], checked["refund pending, by event"] = true, true // the simulator sends the final ones alone
+	checked["refund needs-attention, by event"], checked["refund pending, by event"] = true, true // the simulator sends only final events
 	if err := s.SetFloat(Name, 10); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestPaystack_answersAsDocumented(t *testing.T) {
 	}
 }
 
-// Without the secret key nothing is answered.
+// Requests without the secret key are refused.
 func TestPaystack_key(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	for _, key := range []string{"", "Bearer ", "Bearer sk_test_other", secretKey} {
@@ -178,7 +178,7 @@ func TestPaystack_key(t *testing.T) {
 	}
 }
 
-// References outside Paystack's alphabet and lengths, and amounts that are no pesewas, are refused.
+// References with other characters or lengths than Paystack's, and amounts that are not whole pesewas, are refused.
 func TestPaystack_refusesBadTransfers(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	send := strings.Replace(transfer, "RECIPIENT", recipientFor(t, s, momo), 1)
@@ -200,7 +200,7 @@ func TestPaystack_refusesBadTransfers(t *testing.T) {
 	}
 }
 
-// The ledger's rows chain, and the newest has the balance.
+// The balances of the ledger's rows follow from each other, and the newest row has the current balance.
 func TestLedger_chains(t *testing.T) {
 	s, c := simtest.New(t, sim.Options{}, New(Options{}))
 	send := strings.Replace(transfer, "RECIPIENT", recipientFor(t, s, momo), 1)
@@ -228,7 +228,7 @@ func TestLedger_chains(t *testing.T) {
 	}
 }
 
-// The controls switch OTPs and set the address of events.
+// The controls switch OTPs on and off, and set the address of events.
 func TestControls_dashboard(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	if status, _ := exchange(t, s, "POST", "sim/v1/paystack", `{"event_url":"nowhere"}`); status != 422 {
