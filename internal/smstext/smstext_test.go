@@ -51,7 +51,7 @@ func TestAlphabet_has128Characters(t *testing.T) {
 	}
 }
 
-// Every text comes back whole, no segment is too long, and none is cut inside a character.
+// Every text is decoded unchanged. No segment is too long, and none is cut inside a character.
 func TestSegments_roundTrip(t *testing.T) {
 	alphabet := []rune("ab @£é€{}[]~\\|^\n₵ɛɔ😀ü")
 	rapid.Check(t, func(t *rapid.T) {
