@@ -16,7 +16,7 @@ const (
 	SumEvery = time.Minute
 	sumFor   = 2 * time.Second
 
-	// blockOf is how many movements one block has.
+	// blockOf is the number of movements in one block.
 	blockOf = 1000
 )
 
@@ -36,7 +36,7 @@ type block struct {
 	sums             Summary
 }
 
-// blocks reads the stored blocks from one on, up to another. A block with a problem is left out: it may be mended.
+// blocks reads the stored blocks from one block up to another. It leaves out a block with a problem, which may be corrected later.
 func (r *Reader) blocks(ctx context.Context, account ledger.AccountID, from, to int64) (all map[int64]block, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		all = map[int64]block{}
@@ -57,8 +57,8 @@ func (r *Reader) blocks(ctx context.Context, account ledger.AccountID, from, to 
 	return all, err
 }
 
-// Overview sums a statement of any length as Summarize does, with the stored sums of its whole blocks. It compares the balances at the ends
-// of blocks with each other, and leaves the movements within them to the check of the books.
+// Overview sums a statement of any length as Summarize does, with the stored sums of its complete blocks. It compares the balances
+// at the ends of blocks with each other. The check of the books verifies the movements within blocks.
 func (r *Reader) Overview(ctx context.Context, s Statement) (Summary, error) {
 	from, to := (s.First-1+blockOf-1)/blockOf, (s.End-1)/blockOf
 	if from >= to {
@@ -105,7 +105,7 @@ func (a *adder) addBlock(n int64, b block) {
 	a.sum.Charged, a.sum.Returned, a.sum.Deducted = a.sum.Charged+b.sums.Charged, a.sum.Returned+b.sums.Returned, a.sum.Deducted+b.sums.Deducted
 }
 
-// SumBlocks sums the blocks that have become whole, for a bounded time. Two nodes that do so at once store the same sums.
+// SumBlocks sums the blocks that have become complete, for a limited time. Two nodes that run at once store the same sums.
 func (r *Reader) SumBlocks(ctx context.Context) error {
 	ctx = db.Bulk(ctx, "")
 	for begun := time.Now(); time.Since(begun) < sumFor; {
@@ -154,7 +154,7 @@ func (r *Reader) sumBlock(ctx context.Context, account ledger.AccountID, n int64
 	})
 }
 
-// SumAgain forgets the stored sums, so that the job counts them again.
+// SumAgain deletes the stored sums, so that the job computes them again.
 func SumAgain(ctx context.Context, d *db.DB) error {
 	return d.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(deleteBlocks, -1)

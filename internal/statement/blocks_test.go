@@ -65,7 +65,8 @@ func (f *fixture) sumBlocks() {
 	}
 }
 
-// A statement with stored sums has the figures of its movements, wherever it begins and ends, and whatever part of its blocks is stored.
+// A statement from stored sums has the figures of its movements, for any first and last movement, and for any part of the blocks
+// that is stored.
 func TestOverview_sameAsSummarize(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -96,7 +97,7 @@ func TestOverview_sameAsSummarize(t *testing.T) {
 	})
 }
 
-// Stored sums that do not lead from balance to balance are reported.
+// Stored sums that do not lead from one balance to the next are reported.
 func TestOverview_wrongBlockIsReported(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

@@ -100,7 +100,7 @@ func (r *Reader) ended(a *adder) Summary {
 // An adder sums the movements of a statement.
 type adder struct {
 	of      Statement
-	balance int64 // after the last movement
+	balance int64 // balance after the last movement
 	sum     Summary
 	totals  map[totalKey]*Total
 }
@@ -114,7 +114,7 @@ func newAdder(s Statement) *adder {
 	return &adder{of: s, balance: s.Opening, totals: map[totalKey]*Total{}}
 }
 
-// wrong notes the first contradiction.
+// wrong stores the first contradiction.
 func (a *adder) wrong(format string, movement, is, should int64) {
 	if a.sum.Problem == "" {
 		a.sum.Problem = fmt.Sprintf(format, movement, a.of.Asset.Text(is), a.of.Asset.Text(should))
