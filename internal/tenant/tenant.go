@@ -120,7 +120,7 @@ type Tenant struct {
 	Voucher            bool          // the account's clients send the payers' vouchers, which Telecel may need
 	LowBalance         money.Pesewas // below which balance of the wallet the account wants to be warned; 0: never
 	SMSURL             string        // where texts from handsets are sent; empty: nowhere
-	BatchURL           string        // where the ends of batches are sent; empty: nowhere
+	BatchURL           string        // webhook URL for finished batches; empty: no webhook is sent
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 }
