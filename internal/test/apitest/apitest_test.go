@@ -11,7 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// samples are good values by kind.
+// samples are valid values by kind.
 var samples = map[string]string{
 	"amount": "5.5", "phone": `"0240000000"`, "network": `"MTN"`, "reference": `"order-20260001"`, "wanted": `"order-20260001"`, "email": `"ama@shop.example"`, "url": `"https://shop.example/hook"`,
 	"label": `"Kwame"`, "account": `"0011223344556"`, "id": `"00000000-0000-0000-0000-000000000000"`, "lookup": `"00000000-0000-0000-0000-000000000000"`, "cursor": `"1:x"`, "day": `"2026-01-31"`,
@@ -19,7 +19,7 @@ var samples = map[string]string{
 	"numbers": `["0240000000"]`, "ids": `["00000000-0000-0000-0000-000000000000"]`, "objects": `[{"phone_number":"0240000000"}]`, "payees": `[{"account_number":"0240000000","channel":"MTN","amount":5}]`, "number": "5",
 }
 
-// idle are operations whose body may say nothing.
+// idle are operations whose body may be empty.
 var idle = []string{"updateContact", "webhookReplay", "submitBatch", "pauseBatch", "resumeBatch", "cancelBatch"}
 
 func sample(o Operation) Example {
@@ -258,8 +258,7 @@ func TestCheckRefusal_findsDifferences(t *testing.T) {
 	}
 }
 
-// A member that repeats another one under a second spelling needs no declaration
-// of its own, but has the same value.
+// A member that is an alternative spelling of another one needs no declaration, but must have the same value.
 func TestUndeclared_knowsSecondSpellings(t *testing.T) {
 	s := &openapi3.Schema{
 		Properties: openapi3.Schemas{"campaignId": {Value: &openapi3.Schema{}}},

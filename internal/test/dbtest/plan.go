@@ -43,7 +43,7 @@ func PlanIn(t testing.TB, d *db.DB, sql string, args ...any) string {
 	return strings.Join(plan, "; ")
 }
 
-// Statements about the statistics of PostgreSQL's planner. A superuser may forget them.
+// Statements about the statistics of PostgreSQL's planner. Only a superuser can delete statistics.
 const (
 	forgetColumns = `DELETE FROM pg_statistic WHERE starelid IN (SELECT oid FROM pg_class WHERE relnamespace = CAST('public' AS regnamespace))`
 	forgetSizes   = `UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE relnamespace = CAST('public' AS regnamespace) AND relkind IN ('r', 'i')`

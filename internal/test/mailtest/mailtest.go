@@ -28,7 +28,7 @@ const (
 	Accepted  Step = "accepted" // the mail is stored, and not answered yet
 )
 
-// Fault tells how a server breaks at a step. With the zero value it does not break.
+// Fault describes how a server fails at a step. The zero value means no fault.
 type Fault struct {
 	Answer string // answer in place of the usual one, such as 451 4.7.1 greylisted
 	Hang   bool   // no answer until the server stops

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The gate breaks off often at the beginning and meets each later part; every value has its turn. Whole matrices leave nothing out.
+// In the gate a matrix tests many early boundaries and some of all later parts, and every value is used. A complete matrix leaves
+// nothing out.
 func TestMatrix_someOrAll(t *testing.T) {
 	for _, each := range []struct {
 		variable, places, values string

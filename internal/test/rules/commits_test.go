@@ -13,7 +13,7 @@ import (
 // subject is the form of a commit's first line: the changed packages, and the change as an imperative.
 var subject = regexp.MustCompile(`^[a-z0-9_/., -]+: [a-z]\S* \S`)
 
-// The subjects of commits after the one that testdata/commits-since names have the form that CONTRIBUTING gives.
+// The subjects of commits after the one in testdata/commits-since have the form that CONTRIBUTING requires.
 func TestCommits_subjects(t *testing.T) {
 	base, err := os.ReadFile(filepath.Join("testdata", "commits-since"))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// The packages in which no files need each other. The opening prose lists their files from the top down.
+// The packages whose files have no cycles. Their opening prose lists the files from the top down.
 var oneWay = []string{"internal/api", "internal/batch", "internal/changes", "internal/cli/accounts", "internal/cli/frame", "internal/cli/funds",
 	"internal/cli/operations", "internal/identity", "internal/jobs", "internal/messaging", "internal/messaging/delivery", "internal/messaging/otp",
 	"internal/notice", "internal/payments", "internal/payments/book", "internal/reconcile", "internal/route", "internal/sample", "internal/sim", "internal/sim/hubtel",
@@ -23,7 +23,7 @@ var oneWay = []string{"internal/api", "internal/batch", "internal/changes", "int
 // In every other package no cycle of files has more than mostInCycle.
 const mostInCycle = 5
 
-// fileGraph lists for each file of a package the other files whose declarations it uses.
+// fileGraph returns, for each file of a package, the other files whose declarations it uses.
 func fileGraph(set *token.FileSet, files []*ast.File) map[string]map[string]bool {
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	check := types.Config{Importer: empty{}, Error: func(error) {}} // declarations of other packages are unknown here and not needed
@@ -54,8 +54,8 @@ func (empty) Import(path string) (*types.Package, error) {
 	return p, nil
 }
 
-// knot returns the files that need each other. It repeatedly removes files that need none of the rest, and files that
-// none of the rest needs.
+// knot returns the files that need each other. It repeatedly removes files that need none of the rest, and files that none of the
+// rest needs.
 func knot(graph map[string]map[string]bool) []string {
 	left := maps.Clone(graph)
 	for gone := true; gone; {
@@ -75,7 +75,7 @@ func knot(graph map[string]map[string]bool) []string {
 	return slices.Sorted(maps.Keys(left))
 }
 
-// cycle returns the most files of which each needs all the others, directly or through the rest.
+// cycle returns the largest set of files in which each file needs all others, directly or through the rest.
 func cycle(graph map[string]map[string]bool) (largest []string) {
 	reach := map[string]map[string]bool{}
 	for file := range graph {
@@ -106,7 +106,8 @@ func cycle(graph map[string]map[string]bool) (largest []string) {
 
 var fileName = regexp.MustCompile(`[a-z0-9_*]+\.go`)
 
-// upward returns the uses that go up in the prose, which lists files from the top down, those of one line side by side.
+// upward returns the uses that go from a lower file to a higher one in the prose. The prose lists files from the top down; files on
+// one line are equal.
 func upward(graph map[string]map[string]bool, prose string) (wrong []string) {
 	line := map[string]int{}
 	for i, text := range strings.Split(prose, "\n") {
@@ -129,7 +130,7 @@ func upward(graph map[string]map[string]bool, prose string) (wrong []string) {
 	return wrong
 }
 
-// The files of a large package need each other in one direction.
+// The files of a large package use each other in one direction.
 func TestFiles_needEachOtherOneWay(t *testing.T) {
 	set := token.NewFileSet()
 	var sample []*ast.File
@@ -172,7 +173,7 @@ func production(sources []source) (graph map[string]map[string]bool, prose strin
 	return fileGraph(set, files), prose
 }
 
-// TestCycles_areSmall holds the largest cycle of files in every package.
+// TestCycles_areSmall checks the largest cycle of files in every package.
 func TestCycles_areSmall(t *testing.T) {
 	sample := map[string]map[string]bool{"a": {"b": true}, "b": {"c": true}, "c": {"a": true, "d": true}, "d": {"e": true}, "e": {"d": true}, "f": {"a": true}}
 	if got := fmt.Sprint(cycle(sample)); got != "[a b c]" {

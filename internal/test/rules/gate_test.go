@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// The gate runs its tests in two steps: with the race detector except those that its pattern "slow" names, and those
-// without it in the packages that it lists. No test may be in neither.
+// The gate runs its tests in two steps. The first step uses the race detector and leaves out the tests that its pattern "slow"
+// names. The second step runs those tests without the race detector, in the listed packages. Every test must be in one of the
+// steps.
 func TestGate_runsEveryTest(t *testing.T) {
 	find := finder(t, "scripts/test.sh")
 	slow, timed := find(`(?m)^slow='(.*)'$`), find(`(?m)^timed='(.*)'$`)
@@ -68,7 +69,7 @@ func TestGate_coversBothEngines(t *testing.T) {
 		`.*MAKOLA_TEST_ENGINES=SQLite\n\ttests .* \$onSQLite\n\ttests .*-run "\$engines" \./internal/app\n\tunset MAKOLA_TEST_ENGINES\n\ttests .* \$alone\n)`)
 }
 
-// skips are the tests that may leave themselves out for another reason than go test -short.
+// skips are the tests that may be skipped for another reason than go test -short.
 var skips = map[string]string{
 	"internal/app/regular_files_test.go":    "an old kernel has no such files",
 	"internal/cli/frame/token_file_test.go": "a system may have no named pipes",
@@ -78,7 +79,7 @@ var skips = map[string]string{
 	"internal/sheet/write_test.go":          "LibreOffice is large; the gate says when it is not installed",
 }
 
-// A test is in the gate, or make deep runs it: by its build tag, or in its whole length where the gate cuts its matrix.
+// Every test is in the gate, or make deep runs it: by its build tag, or with a complete matrix where the gate runs only a part.
 func TestEveryTest_inTheGateOrDeep(t *testing.T) {
 	makefile := finder(t, "Makefile")
 	deep := makefile(`(?s)\ndeep: (.*?)\n\n`)
@@ -126,7 +127,7 @@ func TestEveryTest_inTheGateOrDeep(t *testing.T) {
 	}
 }
 
-// Of internal/app the gate runs on SQLite what runs on the engine that is named, and nothing else again.
+// For internal/app, the gate runs on SQLite only the tests that run on the named engine.
 func TestGate_enginesOfApp(t *testing.T) {
 	find := finder(t, "scripts/test.sh")
 	elsewhere, engines := regexp.MustCompile(find(`(?m)^slow='(.*)'$`)+"|"+find(`(?m)^timed='(.*)'$`)+"|"+find(`-run "\$slow\|(\S*?)\\?\$"`)), find(`(?m)^engines='(.*)'$`)
@@ -209,7 +210,7 @@ func finder(t *testing.T, name string) func(pattern string) string {
 	}
 }
 
-// buildTag returns the condition of a file's build, empty where it has none.
+// buildTag returns the build condition of a file. It is empty if the file has none.
 func buildTag(file *ast.File) string {
 	for _, group := range file.Comments {
 		for _, line := range group.List {
@@ -252,7 +253,7 @@ func skipsFreely(s source) (found bool) {
 	return found
 }
 
-// Names of tests that make quick leaves out are those of tests.
+// The names of tests that make quick leaves out exist.
 func TestQuick_leavesOutTests(t *testing.T) {
 	all := map[string]bool{}
 	for _, s := range sources(t) {
@@ -277,5 +278,5 @@ func testsOf(file *ast.File) (names []string) {
 	return names
 }
 
-// notRaced reports whether builds with the race detector leave a file out.
+// notRaced reports whether builds with the race detector exclude a file.
 func notRaced(file *ast.File) bool { return buildTag(file) == "!race" }

@@ -16,7 +16,7 @@ const mostLetters = 45
 // tables are tests that run a table of named cases.
 var tables = map[string]bool{"TestMain": true, "TestMutants": true, "TestScenarios": true}
 
-// A test is named by its subject and the condition, in at most 45 characters.
+// The name of a test consists of its subject and the condition, in at most 45 characters.
 func TestNames_subjectAndCondition(t *testing.T) {
 	seen := 0
 	for _, s := range sources(t) {

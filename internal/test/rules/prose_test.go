@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Rules of names and comments that a machine can hold. Each is shown to fail on a sample in its test.
+// Rules for names and comments that a program can check. The test of each rule shows that it fails on a sample.
 
 // misplaced returns the doc comments of a package that begin with the name of another declaration, or with their own
 // in another case. The declaration was moved, renamed or split, and its comment stayed.
@@ -137,7 +137,7 @@ func TestComment_isAboveItsDeclaration(t *testing.T) {
 // noSubject opens a sentence with a relative clause where its subject should be.
 var noSubject = regexp.MustCompile(`(?:^|[.:]\s+)((?:What|Who|Whoever|Whatever) [^.:]*)`)
 
-// withoutSubject returns the sentences of comments that open so.
+// withoutSubject returns the sentences of comments that begin without a subject.
 func withoutSubject(files []source) (wrong []string) {
 	for _, s := range files {
 		for _, group := range s.file.Comments {
@@ -247,7 +247,7 @@ func (q *queue) fine() {
 	}
 }
 
-// mappedFrom is how many files a package has from which on its opening prose names each.
+// mappedFrom is the number of files from which on the opening prose of a package must name each file.
 const mappedFrom = 8
 
 // unmapped returns the files of a package that its opening prose does not name. A name with a star matches several.
@@ -302,7 +302,7 @@ func byPackage(all []source) map[string][]source {
 	return packages
 }
 
-// parsed makes a package of one file out of declarations.
+// parsed returns a package with one file from declarations.
 func parsed(t *testing.T, declarations string) []source {
 	t.Helper()
 	set := token.NewFileSet()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The versions of commits and tags, in the order in which they were made, are in the order of dpkg and of rpm.
+// dpkg and rpm order the versions of commits and tags in the order in which they were made.
 func TestVersion_sortsForDpkgAndRpm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs dpkg and rpm")
@@ -44,7 +44,7 @@ func TestVersion_sortsForDpkgAndRpm(t *testing.T) {
 		{"2026-12-03", "", `0\.1\.1~git20261203\.[0-9a-f]{7}`},
 		{"2026-12-04", "v1.2.9", `1\.2\.9`},
 		{"2026-12-05", "", `1\.2\.10~git20261205\.[0-9a-f]{7}`},
-		{"2026-12-06", "v1.3.0-rc.1", `1\.2\.10~git20261206\.[0-9a-f]{7}`}, // no tag of the policy
+		{"2026-12-06", "v1.3.0-rc.1", `1\.2\.10~git20261206\.[0-9a-f]{7}`}, // not a tag of the policy
 		{"2026-12-07", "v1.3.0", `1\.3\.0`},
 	} {
 		if step.day != "" {
@@ -67,7 +67,7 @@ func TestVersion_sortsForDpkgAndRpm(t *testing.T) {
 	}
 }
 
-// A clone without the tags takes its version from the changelog, above the last release, and prints a notice.
+// A clone without tags takes its version from the changelog, above the last release, and prints a notice.
 func TestVersion_cloneWithoutTags(t *testing.T) {
 	script, err := filepath.Abs(filepath.Join(root, "scripts", "version.sh"))
 	if err != nil {

@@ -64,8 +64,7 @@ func Samples(t *testing.T, adapter string) map[string]Sample {
 	return all
 }
 
-// Shaped returns the places where a value has members or types that differ from the documented value. Null
-// matches any type.
+// Shaped returns the places where a value has other members or types than the documented value. Null matches any type.
 func Shaped(t *testing.T, at string, got, want any) {
 	t.Helper()
 	if got == nil || want == nil {
