@@ -36,10 +36,10 @@ type carrier struct {
 
 	// The times are values of Elapsed, so that a clock that is set does not delay texts.
 	mu     sync.Mutex
-	rests  time.Duration // end of its rest; 0: it does not rest
+	rests  time.Duration // end of its pause after failures; 0: not paused
 	paused time.Duration // end of a pause of its texts
 	lost   int           // requests in a row without a response
-	since  time.Duration // time of the last change between in order and resting
+	since  time.Duration // time of the last change between working and paused
 	why    string        // it rests
 }
 
@@ -62,7 +62,7 @@ func (c *carrier) ready() error {
 	if c.clock.Elapsed() >= c.rests {
 		return nil
 	}
-	return fmt.Errorf("textroute: no texts over %s for now: %s", c.rail.Name, c.why)
+	return fmt.Errorf("textroute: no texts are sent over %s at the moment: %s", c.rail.Name, c.why)
 }
 
 func (c *carrier) state() State {
@@ -90,7 +90,7 @@ func (c *carrier) submit(ctx context.Context, t provider.Text, done func(provide
 }
 
 // errRests ends the wait for a provider that begins to rest.
-var errRests = errors.New("textroute: the provider rests")
+var errRests = errors.New("textroute: the provider is paused after failures")
 
 // enter takes a place in the window, after a pause if there is one.
 func (c *carrier) enter(ctx context.Context) error {

@@ -22,7 +22,7 @@ type web struct {
 	outcomes []provider.Outcome // the last one stays
 	got      []provider.Text
 	hold     chan struct{} // not nil: a request waits for it
-	most, at int           // requests at once
+	most, at int           // requests at the same time
 }
 
 func (w *web) SendText(_ context.Context, t provider.Text) provider.Outcome {
@@ -80,7 +80,7 @@ const (
 	telecel = msisdn.MSISDN("233201000001")
 )
 
-// offer offers a message as delivery does: whole or not, and waits for the outcome.
+// offer offers a message as delivery does, in whole or in segments, and waits for the outcome.
 func (f *fixture) offer(from string, to msisdn.MSISDN) provider.Outcome {
 	f.t.Helper()
 	s := provider.Segment{From: from, To: to, Part: 1, Parts: 1}
@@ -99,7 +99,7 @@ func (f *fixture) want(what string, one, two, binds int) {
 	}
 }
 
-// The most particular route counts: a sender's and network's, a sender's, a network's, everybody's, the default.
+// The most specific route counts: for a sender and a network, for a sender, for a network, for everybody, and then the default.
 func TestRoute_mostParticularCounts(t *testing.T) {
 	f := open(t, Route{Network: msisdn.MTN, Sender: "Kejetia", Providers: []string{"two"}}, Route{Sender: "Kejetia", Providers: []string{"one"}},
 		Route{Network: msisdn.MTN, Providers: []string{SMPP}}, Route{Providers: []string{"one"}})
@@ -116,7 +116,7 @@ func TestRoute_mostParticularCounts(t *testing.T) {
 	}
 }
 
-// A provider that does not know the sender ID is passed over.
+// A provider without the sender ID is skipped.
 func TestRoute_senderNotRegistered(t *testing.T) {
 	f := open(t, Route{Providers: []string{"two", "one"}})
 	if o := f.offer("Shop", mtn); o.Class != provider.Accepted || o.UpstreamID != "one/7" {
@@ -128,7 +128,7 @@ func TestRoute_senderNotRegistered(t *testing.T) {
 	}
 }
 
-// Only a message of which the provider provably took nothing goes to the next one. One that was lost goes nowhere.
+// Only a message that the provider certainly did not accept goes to the next provider. A message without an answer goes to none.
 func TestFailover_onlyWhereNothingWasTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		first provider.Outcome
@@ -165,7 +165,7 @@ func TestFailover_onlyWhereNothingWasTaken(t *testing.T) {
 	}
 }
 
-// A route without the binds never uses them, even while its provider rests.
+// A route without the binds never uses them, even while its provider is paused.
 func TestRoute_withoutBindsStaysWithout(t *testing.T) {
 	f := open(t, Route{Providers: []string{"one"}})
 	f.one.outcomes = []provider.Outcome{down}
@@ -176,7 +176,7 @@ func TestRoute_withoutBindsStaysWithout(t *testing.T) {
 	f.want("resting", 1, 0, 0)
 }
 
-// Several lost responses in a row make a provider rest, so that not a whole campaign becomes unknown.
+// Several lost responses in a row pause a provider, so that not all messages of a campaign become unknown.
 func TestCarrier_restsAfterLostResponses(t *testing.T) {
 	f := open(t, Route{Providers: []string{"one", SMPP}})
 	f.one.outcomes = []provider.Outcome{lost}
@@ -193,7 +193,7 @@ func TestCarrier_restsAfterLostResponses(t *testing.T) {
 	}
 }
 
-// A 429 pauses the provider for its Retry-After. Its messages wait for it, and the window bounds the open requests.
+// A 429 pauses the provider for its Retry-After. Its messages wait for that time, and the window limits the open requests.
 func TestCarrier_windowAndPause(t *testing.T) {
 	f := open(t, Route{Providers: []string{"one"}})
 	f.one.outcomes = []provider.Outcome{slower, taken}
