@@ -59,7 +59,7 @@ func TestLook_storesSteps(t *testing.T) {
 	})
 }
 
-// A step right after another, or one whose row could not be written, is stored at a later look.
+// If a step follows another one at once, or its row could not be written, it is stored by a later check.
 func TestLook_storesAStepLater(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
