@@ -33,7 +33,7 @@ func (f *fixture) deposit(ctx context.Context, bank, slip string, amount money.P
 	})
 }
 
-// transitSound fails the test unless the money in transit is that of the transfers on their way.
+// transitSound fails the test unless the money in transit equals the sum of the transfers in transit.
 func (f *fixture) transitSound() {
 	f.t.Helper()
 	if found, err := Check(f.t.Context(), f.db); err != nil || !found.OK() {
@@ -42,7 +42,7 @@ func (f *fixture) transitSound() {
 	f.sound()
 }
 
-// A slip of a bank account pays for one deposit, however its number is written. Another bank account has numbers of its own.
+// A slip of a bank account pays for one deposit, in any spelling of its number. Each bank account has its own numbers.
 func TestSlip_paysOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -71,7 +71,7 @@ func TestSlip_paysOnce(t *testing.T) {
 	})
 }
 
-// Of deposits that want one slip at the same moment one is booked.
+// If several deposits use one slip at the same moment, one of them is booked.
 func TestSlip_concurrentDeposits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -99,7 +99,7 @@ func TestSlip_concurrentDeposits(t *testing.T) {
 	})
 }
 
-// The schema refuses a second row of a slip, whatever the program does.
+// The schema refuses a second row for a slip.
 func TestSlip_uniqueBySchema(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		insert := func(request string) error {
@@ -117,7 +117,7 @@ func TestSlip_uniqueBySchema(t *testing.T) {
 	})
 }
 
-// A top-up leaves the bank account, is in transit, and arrives at the float once. A settlement goes the other way, and less a fee.
+// A top-up leaves the bank account, is in transit, and arrives at the float once. A settlement goes the other way, less a fee.
 func TestTransit_endsOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -173,7 +173,7 @@ func TestTransit_endsOnce(t *testing.T) {
 	})
 }
 
-// Books whose transit differs from the transfers on their way are reported.
+// The check reports books whose money in transit differs from the transfers in transit.
 func TestTransit_checkFindsStrayMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -207,7 +207,7 @@ func TestOpen_once(t *testing.T) {
 	})
 }
 
-// Fees that were earned leave a bank account once, and never more than there is.
+// Earned fees are withdrawn from a bank account once, and never more than were earned.
 func TestSweep_neverMoreThanEarned(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -230,7 +230,7 @@ func TestSweep_neverMoreThanEarned(t *testing.T) {
 	})
 }
 
-// A bank account closes without money alone, and takes nothing afterwards.
+// A bank account can be closed only without money. Afterwards it accepts no bookings.
 func TestCloseBank_withMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -266,7 +266,7 @@ func TestCloseBank_withMoney(t *testing.T) {
 	})
 }
 
-// The number of a bank account is masked on pages, and names and numbers are taken once.
+// Pages mask the number of a bank account. Each name and number can be used once.
 func TestBank_details(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

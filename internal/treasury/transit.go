@@ -105,7 +105,7 @@ func (t *Treasury) Send(ctx context.Context, m Transit, reason, actor string, al
 			if name, is := strings.CutPrefix(string(id), string(ledger.Bank(""))); is {
 				b, err := bankIn(tx, lockBank, name)
 				if err == nil && (b.Closed || b.Key().Asset != m.Asset) {
-					err = problem.Field("bank", "must be an open bank account of the same money")
+					err = problem.Field("bank", "must be an open bank account of the same mode")
 				}
 				if err != nil {
 					return err
@@ -197,7 +197,7 @@ func (t *Treasury) Open(ctx context.Context, asset ledger.Asset, list []Opening,
 			case b.Opened:
 				return problem.Field("balances", "name "+o.Bank+", whose opening entry is booked already")
 			case b.Closed || b.Key().Asset != asset:
-				return problem.Field("balances", "name "+o.Bank+", which is closed or of other money")
+				return problem.Field("balances", "name "+o.Bank+", which is closed or has another mode")
 			}
 			tx.Defer(openBank, 1, o.Bank, int64(o.Amount))
 		}

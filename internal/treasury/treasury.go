@@ -87,7 +87,7 @@ func (t *Treasury) Sweep(ctx context.Context, bank Bank, amount money.Pesewas, r
 		}
 		has, err := t.ledger.BalanceIn(tx, ledger.Key{Asset: key.Asset, ID: ledger.Fees})
 		if err == nil && has < int64(amount) {
-			err = problem.Field("amount", "must be at most "+key.Asset.Text(max(0, has))+", the fees that are not swept")
+			err = problem.Field("amount", "must be at most "+key.Asset.Text(max(0, has))+", the earned fees that were not withdrawn yet")
 		}
 		return err
 	}
@@ -239,8 +239,8 @@ type Movement struct {
 	Kind     string
 	Subject  string // empty: a new subject
 	Leg      string
-	// Beside are transfers between sum accounts that are booked in the same transaction. A transfer without a time
-	// gets the time of the movement.
+	// Beside are transfers between sum accounts that are booked in the same transaction. A transfer without a time gets the time of
+	// the movement.
 	Beside []ledger.Transfer
 }
 

@@ -63,7 +63,7 @@ func (f *fixture) holds(id ledger.AccountID) money.Pesewas {
 	return money.Pesewas(n)
 }
 
-// sound fails the test when the ledger is not.
+// sound fails the test if the check of the ledger fails.
 func (f *fixture) sound() {
 	f.t.Helper()
 	report, err := f.ledger.Check(f.t.Context())
@@ -102,7 +102,7 @@ func TestWallet_neverBelowZero(t *testing.T) {
 	})
 }
 
-// An order that an account has no room for is refused with the limit, and moves nothing.
+// An amount above the limit of an account is refused with the limit, and nothing moves.
 func TestOrder_aboveTheLimitIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
@@ -128,7 +128,7 @@ func TestOrder_aboveTheLimitIsRefused(t *testing.T) {
 		if err := f.Adjust(t.Context(), id, -1, "a mistake", "ama"); err != nil {
 			t.Error(err)
 		}
-		// What all wallets were funded with is one account, too.
+		// The funding of all wallets is also one account.
 		var other tenant.Tenant
 		if err := d.Write(t.Context(), func(tx *db.Tx) (err error) {
 			other, err = f.tenants.Create(tx, tenant.Tenant{Name: "Kejetia", Mode: tenant.Test})
@@ -223,7 +223,7 @@ func TestRecover_upToTheBalance(t *testing.T) {
 	})
 }
 
-// One subject and leg are booked once.
+// Each leg of a subject is booked once.
 func TestMove_subjectAndLegOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
