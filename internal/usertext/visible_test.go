@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Characters that a reader cannot see, or that turn text around, become visible. Emoji, letters and spaces stay.
+// Characters that a reader cannot see, or that reverse text, become visible. Emoji, letters and spaces stay.
 func TestVisible_replacesDeceptive(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "Ama Ɔkyerɛ ₵5\n\tline": "Ama Ɔkyerɛ ₵5\n\tline", "a\u00a0b\u3000c": "a\u00a0b\u3000c",
@@ -22,7 +22,7 @@ func TestVisible_replacesDeceptive(t *testing.T) {
 	}
 }
 
-// Every character of Unicode that is formatting without a mark of its own is invisible, and no letter, digit or space is.
+// Every formatting character of Unicode without a glyph is invisible. No letter, digit or space is.
 func TestIsInvisible_overUnicode(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		format := unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
@@ -36,7 +36,7 @@ func TestIsInvisible_overUnicode(t *testing.T) {
 	}
 }
 
-// A name that looks like another one is not honest.
+// A name that looks like another one is refused.
 func TestHonest_refusesLookAlikes(t *testing.T) {
 	for name, want := range map[string]bool{
 		"Ama Owusu": true, "Ɔkyerɛ Ŋmai-Ƒoli": true, "O\u2019Neill & Sons (3) ₵": true, "Иван Петров": true, "Shop 👩\u200d👧": true, "Kofi Иван": true,
