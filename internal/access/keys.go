@@ -270,7 +270,7 @@ func (a *Access) Mint(n NewKey) (Minted, error) {
 		return Minted{}, problem.Field("expiry", "must be in the future")
 	}
 	if n.Secret != nil && (len(n.Secret) != secretBytes || n.Live) {
-		return Minted{}, errors.New("access: only a test key is made of a given secret, of 32 bytes")
+		return Minted{}, errors.New("access: a given secret must have 32 bytes and is for test keys only")
 	}
 	if err := checkDaily(n.Daily); err != nil {
 		return Minted{}, err
