@@ -69,7 +69,7 @@ func TestRoutes_matchDocument(t *testing.T) {
 	}
 }
 
-// house is the API over a real database, without payments.
+// house is the API on a real database, without payments.
 type house struct {
 	t       testing.TB
 	api     *API
@@ -83,7 +83,7 @@ type house struct {
 	seen    []Seen
 }
 
-// probe routes replace the real ones: their handlers answer at once.
+// probes are routes of this test in place of the real ones. Their handlers answer at once.
 var probes = []Route{
 	{Method: http.MethodPost, Path: "probe/payout", Scope: access.Payout, Body: 1 << 10, Listed: true, handle: echo},
 	{Method: http.MethodPost, Path: "probe/collect", Scope: access.Collect, Body: 1 << 10, Collects: true, handle: echo},

@@ -138,7 +138,7 @@ func TestForm_reportsEveryBadField(t *testing.T) {
 	}
 }
 
-// Texts are trimmed and cut. Control characters are refused.
+// Texts are trimmed, and cut at their maximum length. Control characters are refused.
 func TestText_trimmedAndCut(t *testing.T) {
 	long := strings.Repeat("é", labelMax+1)
 	for _, c := range []struct {
@@ -298,7 +298,7 @@ func FuzzAmount(f *testing.F) {
 		}
 		text := strings.Trim(strings.TrimSpace(string(o.Find("x"))), `"`)
 		if strings.ContainsRune(text, '\\') {
-			return // it was written with escapes
+			return // the text was written with escapes
 		}
 		if o.Find("x")[0] == '"' && strings.ContainsAny(text, "eE") {
 			t.Fatalf("%s: a text with an exponent is taken as %d", value, got)

@@ -146,7 +146,7 @@ func (s *scanner) object(depth int) Object {
 	}
 	for {
 		if s.peek() != '"' {
-			s.fail("a member's name must stand in quotes")
+			s.fail("a member's name must be in quotes")
 		}
 		name, ok := s.name()
 		if depth == 1 {
