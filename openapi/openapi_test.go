@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// Generated clients compile when no schema has two properties that become one
-// identifier, every schema with properties has a name, and every operation has
-// an id of its own. People read the document, so everything in it is described.
+// Generated clients compile only under these conditions: no schema has two properties that become one identifier, every schema with
+// properties has a name, and every operation has its own id. Everything in the document has a description, because people read it.
 func TestDocument_isFitForGenerators(t *testing.T) {
 	var d map[string]any
 	if err := json.Unmarshal(Document, &d); err != nil {
@@ -56,7 +55,7 @@ type finder struct {
 	all []string
 }
 
-// faults returns what a generator or a reader would stumble over.
+// faults returns the faults that would disturb a generator or a reader.
 func faults(d map[string]any) []string {
 	f := &finder{ids: map[string]bool{}}
 	for _, section := range []string{"paths", "x-webhooks"} {
@@ -106,7 +105,7 @@ func (f *finder) content(where string, body map[string]any) {
 	}
 }
 
-// inside looks at the parts of a schema that has a name.
+// inside checks the parts of a named schema.
 func (f *finder) inside(where string, s map[string]any) {
 	f.distinct(where+": ", s["properties"])
 	for name, p := range sorted(s["properties"]) {
@@ -126,7 +125,7 @@ func (f *finder) unnamed(where string, s map[string]any) {
 	}
 }
 
-// distinct finds names that differ in case and underscores alone.
+// distinct finds names that differ only in case and underscores.
 func (f *finder) distinct(where string, named any) {
 	before := map[string]string{}
 	for name := range sorted(named) {
@@ -138,7 +137,7 @@ func (f *finder) distinct(where string, named any) {
 	}
 }
 
-// described finds what has no description. A reference has that of its target.
+// described finds parts without a description. A reference has the description of its target.
 func (f *finder) described(where string, m map[string]any) {
 	text, _ := m["description"].(string)
 	if _, refers := m["$ref"]; !refers && strings.TrimSpace(text) == "" {
