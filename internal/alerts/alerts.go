@@ -10,7 +10,7 @@ type Severity string
 // The severities.
 const (
 	Page   Severity = "page"   // at any hour
-	Ticket Severity = "ticket" // in the morning
+	Ticket Severity = "ticket" // an operator may act in the morning
 )
 
 // Alert is one rule of Prometheus.
@@ -18,7 +18,7 @@ type Alert struct {
 	Name     string
 	Severity Severity
 	Expr     string
-	For      string // how long Expr must hold; empty: at once
+	For      string // how long Expr must be true; empty: the alert fires at once
 	When     string // Expr and For as a sentence
 	Summary  string // what is broken, with the labels of Expr, and the first step
 	Runbook  string // a page of docs/runbooks, without .md

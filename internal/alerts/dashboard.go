@@ -5,30 +5,30 @@ import "encoding/json"
 // Panel is one picture of the dashboard.
 type Panel struct {
 	Title string
-	Unit  string // as Grafana names it
+	Unit  string // unit of the values, as Grafana names it
 	Exprs []string
 }
 
 // Panels returns the pictures of the dashboard, two in a row.
 func Panels() []Panel {
 	return []Panel{
-		{"Payments accepted and settled, a second", "ops", []string{`sum by (product, status) (rate(makola_payments_total[5m]))`}},
+		{"Accepted and settled payments per second", "ops", []string{`sum by (product, status) (rate(makola_payments_total[5m]))`}},
 		{"Time from acceptance to the final status, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, product) (rate(makola_payment_settle_seconds_bucket[5m])))`}},
-		{"Payments settled a second, by provider", "ops", []string{`sum by (provider, product, status) (rate(makola_payments_total{status!="pending"}[5m]))`}},
+		{"Settled payments per second, by provider", "ops", []string{`sum by (provider, product, status) (rate(makola_payments_total{status!="pending"}[5m]))`}},
 		{"Time to the final status, median and 95th percentile, by provider", "s", []string{
 			`histogram_quantile(0.5, sum by (le, provider) (rate(makola_payment_settle_seconds_bucket[5m])))`,
 			`histogram_quantile(0.95, sum by (le, provider) (rate(makola_payment_settle_seconds_bucket[5m])))`}},
-		{"Requests a second", "reqps", []string{`sum by (code) (rate(makola_http_requests_total[5m]))`}},
+		{"Requests per second", "reqps", []string{`sum by (code) (rate(makola_http_requests_total[5m]))`}},
 		{"Time to answer, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, route) (rate(makola_http_request_seconds_bucket[5m])))`}},
 		{"Open payments of unknown outcome", "short", []string{`max by (provider, mode) (makola_unknown_outcome)`}},
 		{"Amounts of open payments of unknown outcome, in cedis", "short", []string{`max by (provider, mode) (makola_unknown_outcome_ghs)`}},
 		{"Floats at providers by our ledger, in cedis", "short", []string{`max by (provider, account, mode) (makola_provider_float_ghs)`}},
-		{"Providers' answers a second", "ops", []string{`sum by (provider, operation, class) (rate(makola_provider_requests_total[5m]))`}},
+		{"Answers of providers per second", "ops", []string{`sum by (provider, operation, class) (rate(makola_provider_requests_total[5m]))`}},
 		{"Providers' time to answer, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, provider, operation) (rate(makola_provider_request_seconds_bucket[5m])))`}},
 		{"Jobs that are not finished", "short", []string{`max by (queue) (makola_queue_depth)`}},
 		{"Age of the oldest due job", "s", []string{`max by (queue) (makola_queue_oldest_seconds)`}},
-		{"Attempts to deliver webhooks, a second", "ops", []string{`sum by (result) (rate(makola_webhook_attempts_total[5m]))`}},
-		{"Messages handed to operators, a second", "ops", []string{`sum by (network, status) (rate(makola_sms_messages_total[5m]))`}},
+		{"Delivery attempts of webhooks per second", "ops", []string{`sum by (result) (rate(makola_webhook_attempts_total[5m]))`}},
+		{"Messages submitted to mobile operators per second", "ops", []string{`sum by (network, status) (rate(makola_sms_messages_total[5m]))`}},
 		{"Binds", "short", []string{`max by (mode) (makola_sms_connected)`, `max by (mode) (makola_sms_binds_down)`}},
 		{"Books: faults and imbalance", "short", []string{`max by (book) (makola_ledger_faults)`, `max by (asset) (makola_ledger_imbalance_pesewas)`}},
 		{"Connections to the database: in use, and waits for one", "short", []string{`sum by (instance) (makola_db_pool_in_use)`, `sum by (instance) (rate(makola_db_pool_wait_seconds_total[5m]))`}},
