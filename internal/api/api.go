@@ -82,7 +82,7 @@ type Deps struct {
 	Senders    *senderid.Store
 	Contacts   *contacts.Store
 	Messaging  *messaging.Messaging
-	TextRails  []provider.TextRail // of the providers that take texts over HTTP
+	TextRails  []provider.TextRail // rails of the providers that take texts over HTTP
 	// Reported stores a provider's delivery report on a text.
 	Reported func(context.Context, provider.TextRail, provider.Receipt) error
 	Routes   *route.Table
@@ -171,8 +171,7 @@ type Route struct {
 	// Spends marks a route without Listed that spends money or credits. A tenant can require the allow-list for these
 	// routes, too.
 	Spends bool
-	// Stores marks a route that stores rows that no payment needs. Such a route is refused while the disk is nearly
-	// full.
+	// Collects requires that collections are enabled for the account.
 	Collects bool
 	// Stores marks a route that stores rows that no payment needs. It is refused while the disk is nearly full.
 	Stores bool

@@ -171,7 +171,7 @@ func (c *call) interfaces(path string) error {
 	if r == nil {
 		return c.wrongMethod(e.allow())
 	}
-	if c.r.ContentLength < 0 { // the size is known only after reading, and must be checked first
+	if c.r.ContentLength < 0 { // the check of the size below needs the whole body
 		if err := c.read(limit); err != nil {
 			return err
 		}
