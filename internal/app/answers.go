@@ -21,7 +21,7 @@ const (
 	nodeAnswers    = 32 << 20
 	addressAnswers = 8 << 20
 	connAnswers    = 4 << 20
-	keylessAnswers = 8        // at once on a connection without a key
+	keylessAnswers = 8        // maximum number of answers at once on a connection without a key
 	smallAnswer    = 4 << 10  // size up to which a client with a key may have any number of answers
 	answerChunk    = 16 << 10 // bytes that a client must read in answerTime
 	answerTime     = 10 * time.Second
@@ -90,7 +90,7 @@ type answer struct {
 
 	// The fields below are guarded by all.mu.
 	cost   int
-	at     time.Time // when the client last took some of it
+	at     time.Time // when the client last read a part of it
 	places [3]*list.Element
 
 	mu     sync.Mutex

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The program that is packed is built as it ships.
+// The packed program is built in the same way as a release.
 
 package app_test
 

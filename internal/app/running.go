@@ -55,7 +55,7 @@ type Options struct {
 	Version string
 	Out     io.Writer    // output for the first screen of a development server; nil: none
 	Log     *slog.Logger // nil: none
-	Clock   *clock.Clock // nil: the machine's
+	Clock   *clock.Clock // nil: the machine's clock
 	Faults  *db.Faults   // nil outside tests
 	// Supervisor is the program that started this process and watches it.
 	Supervisor Supervisor
@@ -74,7 +74,7 @@ type App struct {
 	log        *slog.Logger
 	clock      *clock.Clock
 	production bool
-	folder     string // removed at the end when the server is ephemeral
+	folder     string // folder that is removed at the end if the server is ephemeral
 
 	parts
 	sim       *simulator // nil in production without a simulator

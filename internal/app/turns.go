@@ -91,7 +91,7 @@ func (l turnListener) Accept() (net.Conn, error) {
 	}
 	limited := newTurnConn(conn, l.turns, access.ClientIP(from, nil, nil))
 	if oldest := l.turns.unidentified.arrive(limited); oldest != nil {
-		_ = oldest.Conn.Close() // its server notices at its next read or write
+		_ = oldest.Conn.Close() // its server notices the end at its next read or write
 	}
 	return limited, nil
 }
