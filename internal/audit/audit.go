@@ -193,7 +193,7 @@ func (l *Log) RecordOnce(ctx context.Context, key string, period time.Duration, 
 		}
 		return l.Write(tx, e)
 	})
-	if errors.Is(err, db.ErrUnique) { // another call was first
+	if errors.Is(err, db.ErrUnique) { // another call stored the entry first
 		err = nil
 	}
 	return err
