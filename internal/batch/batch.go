@@ -71,17 +71,17 @@ type Batch struct {
 	ID         string // UUIDv7
 	Tenant     string
 	Mode       string // the tenant's
-	Name       string // such as "Salaries November"
+	Name       string // name, such as "Salaries November"
 	Code       string
-	Repetition int    // 0, or which repetition of the same rows it is
+	Repetition int    // 0, or the number of this repetition of the same rows
 	Again      string // reason to pay rows of an earlier batch again; empty: none
-	Requester  string // who gave the file: the id of a person, or of an access key
-	Key        string // the access key that sends it; empty: a person does
+	Requester  string // id of the person or access key that uploaded the file
+	Key        string // id of the access key that sends the batch; empty: a person sends it
 	Status     Status
 	Cause      Cause // of a pause
 	Notes      []string
 
-	// The members that a request freezes.
+	// The following members are frozen by a request.
 	Digest  string
 	blocks  []string
 	Plan    int64 // version of the fee plan that made Charges
@@ -91,16 +91,16 @@ type Batch struct {
 	Overlap int // rows that earlier batches paid
 
 	Lines    int // rows of the file
-	Accepted int // rows that are payouts
+	Accepted int // rows that became payouts
 	Rest     money.Pesewas
 	Next     int // the first line that is neither accepted nor refused
 	version  int64
 
-	Scope     Scope     // of the lookup of registered names
-	NamesAt   time.Time // when the oldest of them was looked up; zero: none was
+	Scope     Scope     // rows whose registered names are looked up
+	NamesAt   time.Time // when the oldest registered name was looked up; zero: there is none
 	namesNext int       // the line from which names are looked up; 0: no lookup runs
-	tally     *Counts   // of its rows; nil: not stored
-	Request   string    // id of the change request that sends it
+	tally     *Counts   // counts of the rows; nil: not stored
+	Request   string    // id of the change request for the batch
 
 	CreatedAt, ChangedAt, RequestedAt, StartedAt, PausedAt, EndedAt time.Time
 }
@@ -116,7 +116,7 @@ const (
 	MaxRows   = 100_000
 	maxDrafts = 20 // of an account
 	draftTime = 7 * 24 * time.Hour
-	pauseTime = 7 * 24 * time.Hour // then a batch is cancelled
+	pauseTime = 7 * 24 * time.Hour // a batch that was paused for this long is cancelled
 	maxReason = 500
 )
 
@@ -128,10 +128,10 @@ type Deps struct {
 	Payments *payments.Payments
 	Treasury *treasury.Treasury
 	Jobs     *jobs.Queue
-	Recovery *recovery.Recovery // nil: the database never goes back in time (tests)
+	Recovery *recovery.Recovery // nil: no recovery can begin (tests)
 	Clock    *clock.Clock
 	Log      *slog.Logger
-	Secret   config.Secret // codes are made under it
+	Secret   config.Secret // key of the batches' codes
 	Access   *access.Access
 	Routes   *route.Table // its banks
 	Lookups  *lookup.Lookups
@@ -153,7 +153,7 @@ type Batches struct {
 	codes    codes
 	uploads  uploads
 	pace     pace
-	runSets  int // accepted in one run of the job
+	runSets  int // sets that one run of the job accepts
 	maxOpen  int
 	access   *access.Access
 	routes   *route.Table

@@ -16,9 +16,9 @@ const (
 	NameSame      NameState = "same"
 	NameNear      NameState = "near"
 	NameDifferent NameState = "different"
-	NameFound     NameState = "found"   // the file has no name
-	NameUnknown   NameState = "unknown" // no provider knows the account, or none answered
-	NameChanged   NameState = "changed" // between the request and its approval
+	NameFound     NameState = "found"   // the file has no name, and a provider returned one
+	NameUnknown   NameState = "unknown" // no provider knows the account, or no provider answered
+	NameChanged   NameState = "changed" // the name changed between the request and its approval
 )
 
 // Scope is the part of a draft whose names are looked up. Stored; never renamed.
@@ -59,7 +59,7 @@ func compareNames(given, registered string) NameState {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	whole := 0 // words that agree but for a letter
+	whole := 0 // number of words that differ in at most one letter
 	for _, word := range a {
 		i := slices.IndexFunc(b, func(other string) bool { return word == other || oneLetter(word, other) })
 		if i >= 0 {

@@ -8,7 +8,7 @@ import (
 
 const badRows = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line > $2 AND state = 'bad' ORDER BY line LIMIT $3`
 
-// BadRows lists rows that cannot be paid, after a line.
+// BadRows lists rows that cannot be paid. The list begins after a line of the file.
 func (s *Batches) BadRows(ctx context.Context, b Batch, after, limit int) (rows []Row, err error) {
 	err = s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
 		rows = nil

@@ -26,10 +26,10 @@ import (
 type Upload struct {
 	Tenant    string
 	Name      string             // of the batch
-	Requester string             // the id of the person, or of the access key
+	Requester string             // id of the person, or of the access key
 	Key       string             // the access key that sends it; empty: a person does
-	Again     string             // why rows are paid again that an earlier batch paid; empty: they are not
-	Once      idempotency.Caller // with the Idempotency-Key of a program's request
+	Again     string             // reason to pay rows that an earlier batch paid; empty: none
+	Once      idempotency.Caller // caller with the Idempotency-Key of a program's request
 }
 
 // ReadFile creates a draft from a file: CSV or XLSX with the columns of Form. An unreadable file leaves no rows. The same file
@@ -101,7 +101,7 @@ func (s *Batches) draft(ctx context.Context, u Upload, from source, notes func()
 	if err == nil {
 		made.Notes = notes()
 		b, replayed, err = s.insert(ctx, made, sum, u.Once)
-		kept = err == nil && !replayed || errors.Is(err, db.ErrAmbiguous) // a draft of unknown outcome needs its rows if it is there
+		kept = err == nil && !replayed || errors.Is(err, db.ErrAmbiguous) // if the outcome is unknown and the draft exists, its rows must stay
 	}
 	if !kept {
 		err = errors.Join(err, s.erase(context.WithoutCancel(ctx), t.ID, made.ID, made.Lines))

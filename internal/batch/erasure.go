@@ -56,7 +56,7 @@ func OfNumber(ctx context.Context, d *db.DB, number string, each func(Named) err
 // row of another batch as it is: erased is false, and the erasure is repeated later.
 func Erase(ctx context.Context, d *db.DB, n Named) (erased bool, err error) {
 	err = d.Write(db.Bulk(ctx, n.Tenant), func(tx *db.Tx) error {
-		if _, err := tx.Exec(touchDraft, n.Batch); err != nil { // a request that reads the rows at this moment begins anew
+		if _, err := tx.Exec(touchDraft, n.Batch); err != nil { // a request that is reading the rows begins again
 			return err
 		}
 		rows, err := tx.Exec(eraseRow, n.Batch, int64(n.Line))

@@ -28,8 +28,8 @@ type Received struct {
 
 // Mapping is a person's choice of columns for a file.
 type Mapping struct {
-	Sheet      string         // of a workbook; empty: the one of the preview
-	Columns    map[string]int // by field, from 0
+	Sheet      string         // sheet of a workbook; empty: the one of the preview
+	Columns    map[string]int // number of the column by field, from 0
 	SkipHidden bool           // rows that a spreadsheet hides are left out
 	SkipErrors bool           // rows with an error such as #N/A are left out
 }
@@ -274,7 +274,7 @@ func (s *Batches) remember(ctx context.Context, r Received, m Mapping) error {
 
 // Remembered are the columns that were confirmed for an earlier file of the account.
 type Remembered struct {
-	Columns   map[string]int // those whose headings the new file has
+	Columns   map[string]int // columns whose headings the new file has
 	At        time.Time
 	New, Gone []string // headings that differ between the files; none: the headings are the same
 }
@@ -317,7 +317,7 @@ func remembered(old, headings []string, chosen map[string]int, at time.Time) Rem
 	r := Remembered{Columns: map[string]int{}, At: at, New: without(headings, old), Gone: without(old, headings)}
 	same := slices.Equal(old, headings)
 	if !same && r.Same() {
-		r.New = headings // the same headings in another order
+		r.New = headings // the headings are the same, in another order
 	}
 	for field, column := range chosen {
 		if column >= len(old) {

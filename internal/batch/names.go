@@ -20,14 +20,14 @@ const namesKind = "batch-names"
 
 // Limits of lookups of names.
 const (
-	MaxLookups  = 20_000 // of an account's drafts in a day
-	namesAtOnce = 20     // in one run of the job
-	namesSlots  = 5      // of which so many run at the same time
+	MaxLookups  = 20_000 // lookups for the drafts of one account in a day
+	namesAtOnce = 20     // lookups in one run of the job
+	namesSlots  = 5      // number of these lookups that run at the same time
 	namesPause  = time.Second
 	namesTries  = 5 // runs without an answer, after which a name is unknown
 	namesRetry  = 30 * time.Second
-	namesWait   = 10 * time.Minute // until the account may look up more
-	nameFresh   = 30 * time.Minute // age of names at an approval
+	namesWait   = 10 * time.Minute // pause until the account may look up more names
+	nameFresh   = 30 * time.Minute // maximum age of names at an approval
 	maxFound    = 100
 )
 
@@ -240,7 +240,7 @@ func dayOf(c *clock.Clock) int64 { return c.Now().Unix() / 86_400 }
 // mayLookUp counts lookups of an account, and returns how many of them it may make today.
 func (s *Batches) mayLookUp(ctx context.Context, tenant string, n int) (allowed int, err error) {
 	err = s.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
-		if _, err := tx.Exec(takeLookups, tenant, dayOf(s.clock), int64(0)); err != nil { // its row is locked from here on
+		if _, err := tx.Exec(takeLookups, tenant, dayOf(s.clock), int64(0)); err != nil { // from here on the row of the counter is locked
 			return err
 		}
 		asked := 0
@@ -297,7 +297,7 @@ func (s *Batches) writeNames(ctx context.Context, read Batch, rows []Row, answer
 	return s.db.Write(db.Bulk(ctx, read.Tenant), func(tx *db.Tx) error {
 		b, err := lock(tx, read.Tenant, read.ID)
 		if err != nil || b.Status != read.Status || b.namesNext != read.namesNext {
-			return err // it was withdrawn, or another run was first
+			return err // the batch was withdrawn, or another run stored the names first
 		}
 		if err := b.counted(tx); err != nil {
 			return err
@@ -311,7 +311,7 @@ func (s *Batches) writeNames(ctx context.Context, read Batch, rows []Row, answer
 				return err
 			}
 			if is.State != r.State || is.Account != r.Account || is.Bank != r.Bank || is.Channel != r.Channel || is.Name != r.Name {
-				continue // it was mended meanwhile
+				continue // a person corrected the row meanwhile
 			}
 			if old := is; is.named(b.Status, answers[i]) {
 				b.replaces(old, is)

@@ -20,7 +20,7 @@ const overlapTime = 30 * 24 * time.Hour
 // Overlap counts the rows of a draft that an earlier batch has paid or is about to pay.
 type Overlap struct {
 	ID, Name  string
-	StartedAt time.Time // zero: it waits for an approval
+	StartedAt time.Time // zero: the batch waits for an approval
 	Rows      int
 	Amount    money.Pesewas
 }
@@ -105,7 +105,7 @@ type overlap struct {
 	rows   int
 	amount money.Pesewas
 	since  int64
-	sent   map[string]int64 // by the id of a batch, when it was requested
+	sent   map[string]int64 // time of the request by the id of the batch
 }
 
 // overlapOf counts the rows of a batch that earlier ones paid. It reads without a lock; the transaction that uses the

@@ -11,7 +11,7 @@ import (
 // and settled in this pause.
 const (
 	setTime   = 5 * time.Millisecond
-	setRows   = 100 // most rows of a set
+	setRows   = 100 // maximum number of rows in a set
 	leastRows = 5
 
 	pauseTimes = 2
@@ -21,9 +21,9 @@ const (
 // pace chooses the size of the next set of rows from the duration of the last set. All batches of a node share it. It
 // is safe for concurrent use.
 type pace struct {
-	time time.Duration // of a set; 0: sets have most rows, without pauses
+	time time.Duration // time that one set should take; 0: sets have the maximum size, without pauses
 	most int           // rows
-	next atomic.Int64  // 0: no set was accepted yet
+	next atomic.Int64  // size of the next set; 0: no set was accepted yet
 }
 
 // rows returns the number of rows of the next set.

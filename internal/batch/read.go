@@ -18,21 +18,21 @@ import (
 
 // Row is one row of a batch.
 type Row struct {
-	Line      int // 1, 2, 3, ... in the order of the file
-	Source    int // its line in the file
+	Line      int // number of the row in the order of the file: 1, 2, 3, ...
+	Source    int // number of the row's line in the file
 	State     RowState
 	Channel   string // the network, or book.ChannelBank
 	Bank      string // id of the bank
-	Account   string // MSISDN as 233XXXXXXXXX, or a number at the bank
+	Account   string // MSISDN as 233XXXXXXXXX, or number of a bank account
 	Name      string // of the payee
 	Amount    money.Pesewas
 	Charges   money.Pesewas
-	Reference string // the row's own; empty: one is made
+	Reference string // reference from the file; empty: Makola makes one
 	Note      string
 	Given     Given
-	Problems  map[string][]string // of a bad row, by the field
+	Problems  map[string][]string // faults of a bad row, by field
 	Payment   string              // id of the payout of an accepted row
-	Reason    string              // of a refused row
+	Reason    string              // reason of a refused row
 	unsettled string              // key of the text that names no network or bank
 
 	Registered string // name under which a provider has the account; empty: none is known
@@ -259,7 +259,7 @@ func (r reading) place(row *Row, known banks) {
 // Keys of unsettled texts. Stored; never renamed.
 const (
 	unsettledText    = "=" // before the text in small letters
-	unsettledMissing = "?" // before the beginning of the number
+	unsettledMissing = "?" // before the first digits of the number
 	maxUnsettled     = 100
 )
 

@@ -17,9 +17,9 @@ type Result struct {
 	Row
 	Reference string
 	Status    string // bad, ready, dropped, refused, returned, or the status of the payout
-	Reason    string // a sentence; empty: there is none
+	Reason    string // reason as a sentence; empty: there is none
 	At        time.Time
-	Unknown   bool // the provider has not reported the outcome: it must not be paid again
+	Unknown   bool // the provider has not reported the outcome, so the row must not be paid again
 }
 
 // Results returns rows with their results, from a line on, at most a set of 1,000 lines.

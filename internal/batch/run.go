@@ -33,7 +33,7 @@ func (s *Batches) run(ctx context.Context, tenant, id string) jobs.Outcome {
 	var wait time.Duration
 	if err == nil && b.Next > b.Lines {
 		err = s.end(ctx, tenant, id, eventFinish, "the batch is done", "the program", nil)
-		if problem.Is(err, problem.Invalid) { // it was cancelled at the same time
+		if problem.Is(err, problem.Invalid) { // the batch was cancelled at the same time
 			return jobs.Done()
 		}
 	} else if err == nil {
@@ -62,7 +62,7 @@ func (s *Batches) runBlock(ctx context.Context, b Batch) (wait time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	caller.Daily = 0 // the whole batch was taken when it started
+	caller.Daily = 0 // the wallet paid for the whole batch when it started
 	open, err := s.payments.OpenOfBatch(ctx, b.ID, s.maxOpen)
 	if err != nil || open >= s.maxOpen {
 		return openPause, err
@@ -76,7 +76,7 @@ func (s *Batches) runBlock(ctx context.Context, b Batch) (wait time.Duration, er
 		s.log.Error("batch rows differ from the approved rows", "batch", b.ID, "tenant", b.Tenant, "block", (b.Next-1)/blockRows)
 		return 0, s.stopped(ctx, b, CauseAltered)
 	}
-	end := min(first+blockRows, b.Lines+1) // the line behind the block
+	end := min(first+blockRows, b.Lines+1) // the first line after the block
 	rows = slices.DeleteFunc(rows, func(r Row) bool { return r.State != RowReady || r.Line < b.Next })
 	for range s.runSets {
 		set, next := rows, end
@@ -103,7 +103,7 @@ func (s *Batches) runBlock(ctx context.Context, b Batch) (wait time.Duration, er
 func (s *Batches) acceptSet(ctx context.Context, caller idempotency.Caller, b Batch, set []Row, next int) (more bool, err error) {
 	done, cause, err := s.accept(ctx, caller, b, set, next)
 	if problem.Is(err, problem.InProgress) {
-		return false, nil // another process went on, or a person stopped it: the next run looks
+		return false, nil // another process continued the batch, or a person stopped it. The next run reads it again
 	}
 	if err == nil && cause != "" {
 		err = s.stopped(ctx, b, Cause(cause))
@@ -134,7 +134,7 @@ func (b Batch) intact(rows []Row) bool {
 		}
 	}
 	blocks, _ := d.sums()
-	if len(blocks) == 0 { // no row of the block is to be paid: then none was
+	if len(blocks) == 0 { // the block has no row that is to be paid, so nothing was accepted
 		number := strconv.Itoa((b.Next-1)/blockRows) + " "
 		return !slices.ContainsFunc(b.blocks, func(block string) bool { return strings.HasPrefix(block, number) })
 	}

@@ -18,7 +18,7 @@ import (
 type Frozen struct {
 	Batch
 	Largest money.Pesewas // amount of a row
-	sum     []byte        // of the canonical rows
+	sum     []byte        // hash of the canonical rows
 	paid    overlap
 }
 
@@ -74,7 +74,7 @@ func (s *Batches) RequestIn(tx *db.Tx, f Frozen) error {
 		return err
 	}
 	done.Status, done.RequestedAt = Requested, s.clock.Now()
-	if done.tally.named() > 0 && s.namesAge(done) > nameFresh/2 { // an approver does not wait for the names
+	if done.tally.named() > 0 && s.namesAge(done) > nameFresh/2 { // an approver should not wait for the lookup of names
 		return s.startNames(tx, done)
 	}
 	return s.store(tx, done)
@@ -175,7 +175,7 @@ func (s *Batches) Withdraw(tx *db.Tx, tenantID, id string) error {
 // Order is the content of a change request that starts a batch.
 type Order struct {
 	Tenant, ID string
-	Digest     string // of the rows as the approver saw them
+	Digest     string // digest of the rows as the approver saw them
 	Reason     string
 	Actor      string
 }
@@ -290,7 +290,7 @@ func (s *Batches) mayStart(ctx context.Context, b Batch) error {
 	}
 	return s.db.Read(ctx, func(tx *db.Tx) error {
 		older, err := lease.OlderLives(tx)
-		if err == nil && older { // its check of the books knows no reserve
+		if err == nil && older { // an older node's check of the books does not know the reserve
 			err = problem.New(problem.Unavailable, "older_node", "A node of the previous release is still running: try again after all nodes are upgraded")
 		}
 		return err

@@ -14,10 +14,10 @@ import (
 // with the same prefix.
 type Unsettled struct {
 	Key      string // for Settle
-	Text     string // as it was given; empty: it is missing
-	Prefix   string // of the numbers, where the text is missing; empty: the number is no phone number
+	Text     string // text from the file; empty: it is missing
+	Prefix   string // first digits of the numbers if the text is missing; empty: the number is no phone number
 	Rows     int
-	Proposal string // a network, or the id of a bank; empty: none
+	Proposal string // proposed network or id of a bank; empty: none
 }
 
 // MaxUnsettled is the number of distinct texts that Unsettled lists.
@@ -110,7 +110,7 @@ func (s *Batches) Settle(ctx context.Context, tenantID, id, key, choice string) 
 				g.Network = name
 				rows[i] = cells.row(old.Line, old.Source, g, known)
 				if rows[i].unsettled != "" {
-					return fmt.Errorf("batch: the choice %q settles nothing", name)
+					return fmt.Errorf("batch: row %d is unsettled after the choice %q", old.Line, name)
 				}
 				if err := s.checkRow(ctx, t, &rows[i]); err != nil {
 					return err

@@ -11,13 +11,13 @@ type Status string
 
 // The states.
 const (
-	Draft     Status = "draft"     // its rows can be mended
+	Draft     Status = "draft"     // its rows can be corrected
 	Requested Status = "requested" // its rows are frozen and wait for an approval
 	Running   Status = "running"   // its money is reserved, and its rows are accepted
 	Paused    Status = "paused"
 	Finished  Status = "finished"  // each row is accepted or refused; payouts may still be open
 	Cancelled Status = "cancelled" // the rest of the reserve is back in the wallet
-	Void      Status = "void"      // ended by a recovery before it began
+	Void      Status = "void"      // a recovery ended it before it began
 )
 
 // States are all states of a batch.
@@ -82,7 +82,7 @@ const (
 	CauseProgram  Cause = "program" // an API key paused it
 	CauseRecovery Cause = "recovery"
 	CauseKey      Cause = "key_revoked"
-	CauseAltered  Cause = "altered" // its stored rows are not those that were approved
+	CauseAltered  Cause = "altered" // its stored rows differ from the approved ones
 )
 
 // RowState is the state of a row. It is stored, so a value is never renamed.

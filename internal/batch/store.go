@@ -104,7 +104,7 @@ func (s *Batches) store(tx *db.Tx, b Batch) error {
 // List gives a tenant's batches, newest first; after is the id of the last one of the page before.
 func (s *Batches) List(ctx context.Context, tenant, after string, limit int) (list []Batch, err error) {
 	if after == "" {
-		after = "g" // behind every id, which is hexadecimal
+		after = "g" // sorts after every id, because ids are hexadecimal
 	}
 	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		list = nil

@@ -11,7 +11,7 @@ import (
 // Counts are the numbers of rows of a batch by their states, with the sums and the registered names of the ready ones.
 type Counts struct {
 	Rows            map[RowState]int  `json:"rows"`
-	Names           map[NameState]int `json:"names"`   // of ready rows; NameUnasked: not looked up
+	Names           map[NameState]int `json:"names"`   // number of ready rows by state of their name; NameUnasked: not looked up
 	Unnamed         int               `json:"unnamed"` // ready rows to bank accounts without a registered name
 	Amount, Charges money.Pesewas
 }
