@@ -95,7 +95,7 @@ func (b *Books) Work(ctx context.Context) error {
 		return c.save(tx)
 	})
 	if errors.Is(err, db.ErrGuard) || errors.Is(err, db.ErrUnique) {
-		return nil // another node goes on with it
+		return nil // another node continues the check
 	}
 	return err
 }

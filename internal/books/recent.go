@@ -15,7 +15,7 @@ import (
 
 // Report is the result of a recent check.
 type Report struct {
-	Found            // its problems, and those of the last full check
+	Found            // problems of this check, and of the last full check
 	FullAt time.Time // end of the last full check; zero: there was none
 }
 

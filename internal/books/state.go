@@ -73,7 +73,7 @@ type check struct {
 	payments    int64
 	proof       *ledger.Proof
 	stored      map[ledger.Key]int64 // the sums of the proof, as they are stored
-	forget      bool                 // the stored sums are of another proof
+	forget      bool                 // the stored sums belong to another proof
 	found       Found
 	result      Found
 	requestedAt time.Time
