@@ -149,7 +149,7 @@ func (a *Changes) lookOpenings(ctx context.Context, o Order) (Draft, error) {
 		amount, err := Values{"balances": text}.amount("balances")
 		switch {
 		case err != nil || amount == 0:
-			return Draft{}, problem.Field("balances", "must be such as gcb-main=12500.00, and is "+word)
+			return Draft{}, problem.Field("balances", "must have the form gcb-main=12500.00, and is "+word)
 		case slices.ContainsFunc(p.List, func(o treasury.Opening) bool { return o.Bank == name }):
 			return Draft{}, problem.Field("balances", "name "+name+" twice")
 		}

@@ -34,7 +34,7 @@ type sentBatch struct {
 	ID      string        `json:"id"`
 	Tenant  string        `json:"tenant"`
 	Name    string        `json:"name"`
-	Digest  string        `json:"digest"` // of all rows with their fees and registered names
+	Digest  string        `json:"digest"` // hash of all rows with their fees and registered names
 	Rows    int           `json:"rows"`
 	Amount  money.Pesewas `json:"pesewas"`
 	Charges money.Pesewas `json:"charges"`
@@ -226,7 +226,7 @@ type Submission struct {
 	Caller idempotency.Caller
 	Batch  string
 	Origin string // address of the request
-	Again  string // why rows of an earlier batch are paid again
+	Again  string // reason to pay rows of an earlier batch again
 }
 
 // SubmitBatch sends a batch for an API key. The batch starts at once, unless a line of the account's policy requires

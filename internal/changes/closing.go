@@ -109,11 +109,11 @@ func (a *Changes) lookDayStatement(ctx context.Context, o Order) (Draft, error) 
 	for _, word := range strings.Fields(o.Values["balances"]) {
 		name, text, _ := strings.Cut(word, "=")
 		if text == "" {
-			continue // an account of the page without a balance
+			continue // an account of the form without a balance
 		}
 		amount, err := Values{"balances": text}.amount("balances")
 		if err != nil {
-			return Draft{}, problem.Field("balances", "must be such as bank/gcb-main=12500.00, and is "+word)
+			return Draft{}, problem.Field("balances", "must have the form bank/gcb-main=12500.00, and is "+word)
 		}
 		id := ledger.AccountID(name)
 		if err := closing.CheckGiven("balances", id); err != nil {

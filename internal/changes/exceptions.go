@@ -17,7 +17,7 @@ import (
 type selected struct {
 	IDs    []string      `json:"ids"`
 	Sum    money.Pesewas `json:"pesewas"`
-	Digest string        `json:"digest"` // of the exceptions and the versions of their lines
+	Digest string        `json:"digest"` // hash of the exceptions and the versions of their lines
 }
 
 // exceptionKinds are the kinds of exceptions as texts.

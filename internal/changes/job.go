@@ -31,7 +31,7 @@ func (a *Changes) lookRerun(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Run the dead letter %s again: %s of %s", j.ID, j.Kind, j.Subject)
+	sentence := fmt.Sprintf("Run the failed job %s again: %s of %s", j.ID, j.Kind, j.Subject)
 	return Draft{Sentence: sentence, Payload: rerun{j.ID, j.Kind, j.Subject}}, nil
 }
 

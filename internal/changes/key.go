@@ -57,7 +57,7 @@ func ScopesOf(at roles.Site, role roles.Role, mode tenant.Mode) []access.Scope {
 type KeyOrder struct {
 	Member string         // the person of the key, by e-mail address or id; empty: the key belongs to the account
 	Label  string         // a free text to distinguish keys
-	Scopes []access.Scope // none means All
+	Scopes []access.Scope // empty: All
 	Expiry time.Duration  // 0: the key does not expire
 	Daily  money.Pesewas  // maximum spending in a day; 0: no limit
 }

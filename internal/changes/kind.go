@@ -108,7 +108,7 @@ type Order struct {
 type Draft struct {
 	Kind     string // empty: the kind in the order
 	Tenant   string // tenant that the change concerns; empty: the installation
-	Sentence string // the payload for people
+	Sentence string // the payload as a sentence for people
 	Amount   money.Pesewas
 	Payload  any
 	Barred   []string // ids of the people, in addition to the requester, who may not approve it

@@ -64,7 +64,7 @@ func mistakable(a, b []rune) bool {
 	if max(len(a), len(b))-min(len(a), len(b)) > most {
 		return false
 	}
-	row := make([]int, len(b)+1) // the edit distances between the first letters of a and those of b
+	row := make([]int, len(b)+1) // edit distances between the letters of a so far and each beginning of b
 	for i := range row {
 		row[i] = i
 	}

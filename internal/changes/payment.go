@@ -409,7 +409,7 @@ func paymentFacts(p book.Payment) []Fact {
 		list = append(list, Fact{Name: "Refused by the provider", Value: cmp.Or(p.RefusalReason, string(p.Refusal))})
 	}
 	if !p.ContradictedAt.IsZero() {
-		list = append(list, Fact{Name: "Contradicted", Value: at(p.ContradictedAt)}, Fact{Name: "Last status of the provider", Value: cmp.Or(p.LastReported, "the opposite")})
+		list = append(list, Fact{Name: "Contradicted", Value: at(p.ContradictedAt)}, Fact{Name: "Last status of the provider", Value: cmp.Or(p.LastReported, "the opposite of ours")})
 	}
 	if p.Note != "" {
 		list = append(list, Fact{Name: "Reason of the operator", Value: p.Note})

@@ -21,7 +21,7 @@ const (
 type switched struct {
 	Mode      string `json:"mode"`
 	Provider  string `json:"provider"`
-	Operation string `json:"operation"` // route.Any: all of them
+	Operation string `json:"operation"` // route.Any: all operations
 }
 
 // Pause requests that a provider gets no new work of an operation, or of all operations. Payments that were

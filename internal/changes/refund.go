@@ -157,7 +157,7 @@ func (a *Changes) refundFacts(ctx context.Context, of, refund book.Payment) ([]F
 	}
 	list := []Fact{{Name: "Collection", Value: reference(of), Of: ofPayment(of.ID)}, {Name: "Status of the collection", Value: of.PublicStatus()}, {Name: "Collected", Value: worth(of, of.Amount)},
 		{Name: "Left to refund", Value: worth(of, left)}, {Name: "Payer", Value: masked(of)}, {Name: "Fee", Value: worth(refund, refund.Charges)}}
-	if refund.ID != "" || a.Payments.Submits() { // a command does not know the providers of the server that accepts the refund
+	if refund.ID != "" || a.Payments.Submits() { // a command does not know the providers of the server, which accepts the refund
 		list = append(list, Fact{Name: "Way", Value: way})
 	}
 	if !of.ContradictedAt.IsZero() {

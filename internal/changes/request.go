@@ -28,7 +28,7 @@ const (
 	Waiting   State = "waiting"
 	Done      State = "done"
 	Rejected  State = "rejected"
-	Withdrawn State = "withdrawn" // by its requester
+	Withdrawn State = "withdrawn" // the requester withdrew it
 	Expired   State = "expired"
 	Failed    State = "failed" // its subject refused the change
 )
@@ -36,7 +36,7 @@ const (
 // Request is a change request.
 type Request struct {
 	ID            string // id of the form: a form that is sent twice makes one act
-	Kind          string // such as "wallet.fund"
+	Kind          string // kind of the change, such as "wallet.fund"
 	Tenant        string // tenant that the change concerns; empty: the installation
 	Place         string // place whose people request and approve it: a tenant's id, or identity.Installation
 	Payload       json.RawMessage
@@ -54,7 +54,7 @@ type Request struct {
 	State         State
 	MadeAt        time.Time
 	ExpiresAt     time.Time
-	EndedAt       time.Time // zero: it waits
+	EndedAt       time.Time // zero: the request waits
 	Note          string    // reason of the rejection or failure
 	Checks        []Check
 	// Refused is the reason if the subject refused the change in this call. It is not stored, but Note may have

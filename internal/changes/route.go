@@ -23,7 +23,7 @@ type routed struct {
 	Operation string `json:"operation"`
 	Channel   string `json:"channel"`
 	Providers string `json:"providers"` // names, best first, separated by spaces; empty: the operation is not served
-	Drop      bool   `json:"drop"`      // the route goes
+	Drop      bool   `json:"drop"`      // the route is removed
 	Was       string `json:"was"`       // where it led
 	There     bool   `json:"there"`     // such a route existed
 }
@@ -79,8 +79,8 @@ func (a *Changes) lookRoute(ctx context.Context, o Order) (Draft, error) {
 			return Draft{}, err
 		}
 	}
-	what := fmt.Sprintf("%s over %s, of %s money of %s", p.Operation, anyOf(p.Channel, "every channel"), anyOf(p.Mode, "live and test"), whose)
-	d.Sentence = fmt.Sprintf("Route %s to %s; before, to %s", what, cmp.Or(p.Providers, "nobody"), cmp.Or(p.Was, "nobody"))
+	what := fmt.Sprintf("%s on %s, %s money of %s", p.Operation, anyOf(p.Channel, "every channel"), anyOf(p.Mode, "live and test"), whose)
+	d.Sentence = fmt.Sprintf("Route %s to %s instead of %s", what, cmp.Or(p.Providers, "nobody"), cmp.Or(p.Was, "nobody"))
 	if p.Drop {
 		d.Sentence = fmt.Sprintf("Remove the route of %s to %s", what, cmp.Or(p.Was, "nobody"))
 	}

@@ -44,7 +44,7 @@ func (p settlements) paid() (n int) {
 
 func (a *Changes) endAllKind(rule Rule) Kind {
 	return written(a, KindEndAllByLine, "Outcomes of payments from a statement", rule, func(tx *db.Tx, request Request, p settlements) ([]audit.Change, error) {
-		change := audit.Change{What: fmt.Sprintf("%d payments of %s", len(p.List), p.Sum), Before: "unknown", After: "approved, to be set one by one"}
+		change := audit.Change{What: fmt.Sprintf("%d payments of %s", len(p.List), p.Sum), Before: "unknown", After: "approved; a server sets each outcome"}
 		return []audit.Change{change}, a.Reconcile.Approve(tx, p.ids(), p.Digest, request.ID)
 	}).by(a.lookEndAll, sourceField, kindField, mostField).showing(a.checkEndAll)
 }

@@ -168,7 +168,7 @@ func (a *Changes) lookCredit(ctx context.Context, o Order, d Draft) (Draft, erro
 	case named != "" && named != c.Bank:
 		return Draft{}, problem.Field(bankField.Name, "differs from the account of the line: "+c.Bank)
 	case o.Values[slipField.Name] != "":
-		return Draft{}, problem.Field(slipField.Name, "must be empty with a line of a statement")
+		return Draft{}, problem.Field(slipField.Name, "must be empty if a line of a statement is named")
 	case c.Amount != w.Amount:
 		return Draft{}, problem.Field(amountField.Name, "must be the amount of the line: "+c.Amount.String())
 	}
