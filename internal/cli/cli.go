@@ -51,7 +51,7 @@ type commands struct {
 
 	Backup   operations.Backup   `cmd:"" group:"Backup and recovery:" help:"Create, verify and list backups."`
 	Restore  operations.Restore  `cmd:"" group:"Backup and recovery:" help:"Restore a backup into a new folder, or into an empty PostgreSQL database."`
-	Recovery operations.Recovery `cmd:"" group:"Backup and recovery:" help:"Guide a database that may have gone back in time through its recovery."`
+	Recovery operations.Recovery `cmd:"" group:"Backup and recovery:" help:"Recover a database that may have lost its newest rows."`
 
 	Account  accounts.Tenant   `cmd:"" name:"account" aliases:"tenant" group:"Accounts and people:" help:"Manage accounts."`
 	Key      accounts.Key      `cmd:"" group:"Accounts and people:" help:"Manage API keys."`
@@ -200,7 +200,7 @@ func interruptible() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // under nohup the signal is ignored
 		signal.Notify(caught, syscall.SIGHUP)
 	}
 	go func() {

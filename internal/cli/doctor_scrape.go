@@ -58,7 +58,7 @@ func (d *doctor) scrape(ctx context.Context) (readings, error) {
 	if token := d.MetricsToken.Reveal(); token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	transport := &http.Transport{} // without the proxy of the environment
+	transport := &http.Transport{} // the proxy of the environment is not used
 	defer transport.CloseIdleConnections()
 	answer, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {

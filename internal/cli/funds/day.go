@@ -20,7 +20,7 @@ type Day struct {
 	Exception dayException `cmd:"" help:"Explain a part of the difference between a statement and our books."`
 	Close     dayClose     `cmd:"" help:"Close a day. In production a second person approves it."`
 	Reopen    dayReopen    `cmd:"" help:"Open the last closed day again."`
-	Month     dayMonth     `cmd:"" help:"Show the totals of the closed days of a month. Fails if they do not tie."`
+	Month     dayMonth     `cmd:"" help:"Show the totals of the closed days of a month. Fails if an account does not tie."`
 }
 
 // dayFlags select a day, and live or test money.

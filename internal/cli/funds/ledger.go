@@ -15,7 +15,7 @@ type Ledger struct {
 	Check     ledgerCheck     `cmd:"" help:"Check the ledger, payments, messages and batches for contradictions. Fails if there is one."`
 	Funds     ledgerFunds     `cmd:"" help:"Compare the money owed to customers with the money held, at the end of a day."`
 	Journal   ledgerJournal   `cmd:"" help:"Write the journal of a period as a file: date, account code, debit, credit, reference."`
-	Totals    ledgerTotals    `cmd:"" help:"Print debits, credits and balances of a period by account. Fails if they do not tie."`
+	Totals    ledgerTotals    `cmd:"" help:"Print debits, credits and balances of a period by account. Fails if an account does not tie."`
 	Balance   ledgerBalance   `cmd:"" help:"Print the trial balance."`
 	Statement ledgerStatement `cmd:"" help:"Print an account's statement: opening balance, movements, closing balance."`
 }

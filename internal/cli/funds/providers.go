@@ -197,7 +197,7 @@ type providersRoute struct {
 	frame.Writing
 	Operation string   `arg:"" help:"Operation, such as collect or disburse_wallet."`
 	Channel   string   `arg:"" help:"Network (MTN, TELECEL, AIRTELTIGO), id of a bank, or *."`
-	Providers []string `arg:"" optional:"" help:"Providers, preferred first; without any the operation is not served."`
+	Providers []string `arg:"" optional:"" help:"Providers, preferred first. Without a provider the operation is not served."`
 	Tenant    string   `name:"account" aliases:"tenant" default:"*" help:"Account that the route is for, by id or unique name; * is every account without its own route."`
 	Mode      string   `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
 	Drop      bool     `name:"drop" help:"Remove the route. The account then uses the general route. Default routes cannot be removed."`
