@@ -21,7 +21,7 @@ const Lag = time.Hour
 type Signed struct {
 	Asset    string          `json:"asset"`
 	Day      Day             `json:"day"`
-	Previous int64           `json:"previous"` // the revision of the day before; 0: this is the first day
+	Previous int64           `json:"previous"` // revision of the previous day; 0: this is the first day
 	Revision int64           `json:"revision"`
 	Accounts []SignedAccount `json:"accounts"`
 	Owed     money.Pesewas   `json:"owed"`

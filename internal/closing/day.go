@@ -26,8 +26,8 @@ type Move struct {
 type Account struct {
 	ID         ledger.AccountID
 	Opening    money.Pesewas
-	In, Out    money.Pesewas // dated in the day
-	Late       money.Pesewas // dated into days that were closed before
+	In, Out    money.Pesewas // movements with a date in this day
+	Late       money.Pesewas // movements with a date in a day that was already closed
 	Closing    money.Pesewas // by our books
 	Theirs     *money.Pesewas
 	Explained  money.Pesewas
@@ -73,7 +73,7 @@ type Figures struct {
 	Asset    ledger.Asset
 	Day      Day
 	Closed   Closed // zero: the day is open
-	Previous Closed // zero: the day before is open
+	Previous Closed // zero: the previous day is open
 	Last     Closed // the last day that is closed
 	Times    int64  // how often the day was opened again
 	Accounts []Account
@@ -90,7 +90,7 @@ const (
 	selectReopened = `SELECT revision, act, reason, actor, at FROM reopened_days WHERE asset = $1 AND day = $2 ORDER BY revision`
 	selectAccounts = `SELECT account, opening, moved_in, moved_out, late, closing, theirs, explained FROM closed_accounts WHERE asset = $1 AND day = $2 AND revision = $3 ORDER BY account`
 	selectMoves    = `SELECT account, of_day, kind, moved_in, moved_out, n FROM closed_moves WHERE asset = $1 AND day = $2 AND revision = $3 ORDER BY account, of_day, kind`
-	// The movements that closed days have for the dates of a day.
+	// The movements of a day that are in the figures of closed days.
 	selectKnown = `SELECT m.account, m.kind, CAST(sum(m.moved_in) AS INTEGER), CAST(sum(m.moved_out) AS INTEGER), CAST(sum(m.n) AS INTEGER) FROM closed_moves m
 	JOIN closed_days d ON d.asset = m.asset AND d.day = m.day AND d.revision = m.revision WHERE m.asset = $1 AND m.of_day = $2 GROUP BY m.account, m.kind`
 )
@@ -227,7 +227,7 @@ func (b *Books) counted(tx *db.Tx, f Figures, g given) (list []Account, funds Fu
 		}
 	}
 	for _, m := range motions {
-		if m.Account.IsHeld() { // money in our hands is a negative balance: a credit takes it away
+		if m.Account.IsHeld() { // the balance of money that we hold is negative, so a credit reduces the money
 			a := at(m.Account)
 			a.Moves = append(a.Moves, Move{f.Day, m.Kind, money.Pesewas(m.Out), money.Pesewas(m.In), m.Count})
 			a.In += money.Pesewas(m.Out)

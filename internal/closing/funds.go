@@ -18,7 +18,7 @@ type Side string
 // The sides. Own accounts are on neither side: they explain a surplus or a shortfall.
 const (
 	Owed Side = "owed" // to customers
-	Held Side = "held" // for us, by banks and providers, or on its way
+	Held Side = "held" // money that we hold: in banks, at providers, or in transit
 	Own  Side = "own"
 )
 

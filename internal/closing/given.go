@@ -17,7 +17,7 @@ import (
 type Exception struct {
 	ID      string
 	Account ledger.AccountID
-	Amount  money.Pesewas // their closing balance less ours that it explains
+	Amount  money.Pesewas // the part of the difference (statement less our books) that it explains
 	Text    string
 	Actor   string
 	At      time.Time

@@ -45,7 +45,7 @@ type Line struct {
 	Account   ledger.AccountID
 	Debit     money.Pesewas
 	Credit    money.Pesewas
-	Reference string // the subject: the id of the payment, or of the change
+	Reference string // id of the payment or change that the transfer is about
 	Kind      string
 	Leg       string
 }

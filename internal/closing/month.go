@@ -16,9 +16,9 @@ type MonthAccount struct {
 	In, Out     money.Pesewas
 	Late        money.Pesewas
 	Closing     money.Pesewas
-	Theirs      *money.Pesewas // of the last closed day
-	Explained   money.Pesewas  // on the last closed day
-	Books       money.Pesewas  // our books now, at the end of the last closed day
+	Theirs      *money.Pesewas // closing balance of the statement on the last closed day
+	Explained   money.Pesewas  // explained difference on the last closed day
+	Books       money.Pesewas  // present balance of our books at the end of the last closed day
 	Days        int
 	Gaps        int // days whose opening balance is not the closing balance of the day before
 	lastClosing money.Pesewas
