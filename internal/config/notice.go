@@ -44,7 +44,7 @@ func (n Notices) Hook() (h Hook, err error) {
 	address, rest, _ := strings.Cut(string(text), "\n")
 	h.URL = strings.TrimSpace(address)
 	if u, err := url.Parse(h.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return h, fmt.Errorf("the first line of %s is no URL", n.HookFile) // without its text, because the URL may be a secret
+		return h, fmt.Errorf("the first line of %s is no URL", n.HookFile) // the error has no text of the URL, which may be a secret
 	}
 	if n.HookForm == HookSlack {
 		return h, nil

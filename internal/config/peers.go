@@ -9,7 +9,7 @@ import (
 
 // Peer is an address to which the server connects because of a configured provider.
 type Peer struct {
-	Name    string      // of the setting's owner, such as "hubtel STATUS_URL" or "smpp mtn"
+	Name    string      // name of the setting's owner, such as "hubtel STATUS_URL" or "smpp mtn"
 	Address string      // host:port
 	TLS     *tls.Config // nil: no TLS
 	Proxied bool        // requests go through the egress proxy if one is configured
