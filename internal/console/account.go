@@ -17,9 +17,9 @@ type accountOf struct {
 	sessions                   []identity.Session
 	tokens                     []identity.PersonalToken
 	tokenForm                  page.Form
-	lacksPassword, lacksFactor bool // must be set up first; in production alone
+	lacksPassword, lacksFactor bool // the person must set these up first; in production only
 	passwordForm, appForm      page.Form
-	tokensWait                 bool // the first factor is new
+	tokensWait                 bool // the person's first factor is new, so tokens do not work yet
 	done                       string
 }
 

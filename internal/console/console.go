@@ -91,9 +91,9 @@ type Console struct {
 	// exporting are the people whose export is running.
 	exporting busy
 
-	setUp    atomic.Bool // there are people, who are never removed
+	setUp    atomic.Bool // there are people; it stays true, because people are never removed
 	mu       sync.Mutex
-	linkFrom time.Duration // from when a link may be printed on request again, by Elapsed
+	linkFrom time.Duration // from this time on (Elapsed) a link can be printed on request again
 }
 
 // The limits of a request.

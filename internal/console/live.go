@@ -13,7 +13,7 @@ import (
 // livePart is a part of a page that reloads itself.
 type livePart struct {
 	id   string
-	seen string // a hash of its content
+	seen string // hash of the content that the page shows
 	body templ.Component
 }
 

@@ -14,7 +14,7 @@ const routeOther = "console"
 // observed remembers how a request was answered, for the metrics and the access log.
 type observed struct {
 	http.ResponseWriter
-	route  string // the pattern of the page's path, which no id gets into
+	route  string // pattern of the page's path, without ids
 	status int
 	bytes  int // of the body
 }

@@ -142,7 +142,7 @@ func (v *Visit) formPage() string {
 
 // kept are the contents of a form.
 type kept struct {
-	Path   string     `json:"path"` // to which it was sent, with its query
+	Path   string     `json:"path"` // path to which the form was sent, with its query
 	Values url.Values `json:"values"`
 	At     time.Time  `json:"at"`
 }
@@ -152,7 +152,7 @@ type resumed struct{}
 
 // bound returns the context to which sealed contents are bound. back is the page to continue with without them.
 func (v *Visit) bound(back string) []byte {
-	text, _ := json.Marshal([]string{v.Who.Session.ID, v.Who.Person.ID, back}) // texts never fail
+	text, _ := json.Marshal([]string{v.Who.Session.ID, v.Who.Person.ID, back}) // texts can always be marshalled
 	return text
 }
 
@@ -173,7 +173,7 @@ func (v *Visit) keep(back string) string {
 			k.Values[in.Name] = given
 		}
 	}
-	text, _ := json.Marshal(k) // texts and a time never fail
+	text, _ := json.Marshal(k) // texts and a time can always be marshalled
 	sealed := base64.RawURLEncoding.EncodeToString(v.console.Seal.Seal(text, v.bound(back)))
 	if len(sealed) > mostKept {
 		return ""

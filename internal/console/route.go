@@ -18,7 +18,7 @@ const (
 	Public    Site = iota // needs no session
 	Anyone                // every person who is signed in
 	Operators             // a role at the installation
-	Tenants               // a role at the tenant of the path, or an operator who looks at it
+	Tenants               // a role at the tenant of the path, or an operator who views the tenant's pages
 )
 
 // Input is one parameter that a route reads, from the query of a GET and the form of a POST.
@@ -31,16 +31,16 @@ type Input struct {
 type Route struct {
 	Method, Path string // the path as net/http matches it
 	Site         Site
-	Permission   roles.Permission // empty where the site asks for none
-	Also         roles.Permission // one more that it asks for; empty: none
+	Permission   roles.Permission // empty if the site requires none
+	Also         roles.Permission // a second required permission; empty: none
 	Inputs       []Input
-	Development  bool  // there in development mode alone
-	File         bool  // the answer is a file, which may take its time
+	Development  bool  // the route exists in development mode only
+	File         bool  // the answer is a file, which may take long
 	Slow         bool  // the answer may take as long as a file
 	Alone        bool  // its page has no navigation
 	Machine      bool  // programs send it, not people: the body is not a form
-	Body         int64 // bytes at most; 0: formBytes
-	Unready      bool  // there for people who have not set up a password and a factor yet
+	Body         int64 // maximum bytes of a request; 0: formBytes
+	Unready      bool  // open to people who have not set up a password and a factor yet
 	Handle       func(*Visit) (Answer, error)
 	// Resume shows the form of a POST again, with its contents, after a step-up. It does nothing of what the form
 	// asks for. If it is nil, the contents are lost. It is nil for a form with a password or a file.

@@ -33,7 +33,7 @@ func Routes(sites ...[]Route) []Route {
 func New(d Deps, sites ...[]Route) *Console {
 	c := &Console{Deps: d, mux: http.NewServeMux(), assets: page.AssetServer(), cross: http.NewCrossOriginProtection()}
 	if u, err := url.Parse(d.PublicURL); err == nil && u.Host != "" {
-		_ = c.cross.AddTrustedOrigin(u.Scheme + "://" + u.Host) // an address that is none trusts no origin
+		_ = c.cross.AddTrustedOrigin(u.Scheme + "://" + u.Host) // an invalid address does not make any origin trusted
 	}
 	c.cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.begin(w, r, nil).refuse(errCrossSite())

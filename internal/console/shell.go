@@ -161,7 +161,7 @@ func (v *Visit) sites() []page.Link {
 		if m.Tenant == roles.Installation || len(links) > 5 {
 			continue
 		}
-		if t, err := v.console.Tenants.Get(v.Ctx, m.Tenant); err == nil { // a name that cannot be read now is left out
+		if t, err := v.console.Tenants.Get(v.Ctx, m.Tenant); err == nil { // a tenant whose name cannot be read now is left out
 			links = append(links, page.Link{Href: "/app/" + t.ID, Text: t.Name, Current: v.Tenant.ID == t.ID})
 		}
 	}

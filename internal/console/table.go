@@ -19,7 +19,7 @@ type Column[T any] struct {
 	Value func(T) sheet.Value
 }
 
-// The displays of columns.
+// How a column is displayed.
 var (
 	Minor = page.Display{Minor: true}
 	Under = page.Display{Under: true}

@@ -32,17 +32,17 @@ type Visit struct {
 	R       *http.Request
 	Ctx     context.Context
 	id      string // of the request
-	Route   *Route // nil: no such page
+	Route   *Route // nil: there is no such page
 
 	Who     identity.Visitor
 	Tenant  tenant.Tenant // of /app/{tenant}
-	Role    roles.Role    // there, or at the installation
-	Viewing bool          // an operator looks at a tenant's pages
+	Role    roles.Role    // role at Tenant, or at the installation
+	Viewing bool          // an operator views a tenant's pages
 	live    []livePart
 	// FormPage is the page that has the form which the request sent; empty: the start.
 	FormPage string
-	Home     *url.URL       // of the page, where the request went elsewhere; nil: here
-	waiting  map[string]int // by path of the navigation
+	Home     *url.URL       // URL of the page, if the request went to another one; nil: this one
+	waiting  map[string]int // counts by path of the navigation
 }
 
 // Answer is the result of a handler: a page, a part of one, a file, or a redirect.
@@ -50,10 +50,10 @@ type Answer struct {
 	Title string
 	Body  templ.Component
 	Wrong bool                                    // the page is a form that was refused
-	Limit bool                                    // ... because there were too many
+	Limit bool                                    // the form was refused because of too many requests
 	To    string                                  // leads there
-	Part  templ.Component                         // alone, for a page that asked for it; see also same
-	Same  bool                                    // nothing changed since the page asked
+	Part  templ.Component                         // only this part, for a page that requested it; see also same
+	Same  bool                                    // nothing changed since the page requested it last
 	File  string                                  // name of a file
 	Media string                                  // its Content-Type
 	Write func(w http.ResponseWriter) error       // writes it
@@ -306,7 +306,7 @@ func (v *Visit) send(status int, body templ.Component) {
 		return
 	}
 	v.W.WriteHeader(status)
-	_, _ = v.W.Write(text.Bytes()) // a browser that has gone needs no answer
+	_, _ = v.W.Write(text.Bytes()) // the browser may have disconnected
 }
 
 func (v *Visit) sendFile(a Answer) {
@@ -317,10 +317,10 @@ func (v *Visit) sendFile(a Answer) {
 	if err == nil {
 		return
 	}
-	if v.R.Context().Err() == nil { // the visitor is there still
+	if v.R.Context().Err() == nil { // the visitor is still connected
 		v.console.Log.Error("file download interrupted", "request_id", v.id, "path", v.path(), "error", err)
 	}
-	panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
+	panic(http.ErrAbortHandler) // the visitor must not take half a file for a whole one
 }
 
 // path is the pattern of the page for the log. It contains no id.

@@ -61,7 +61,7 @@ type whole struct {
 	sentence string
 	facts    []page.Fact
 	open     string // its own page
-	leave    string // the page without it
+	leave    string // the page without this request
 }
 
 // alikePage shows like requests that wait for the visitor, each with everything that its own page shows, for one approval.
@@ -120,7 +120,7 @@ func (ps *Pages) wholeFacts(v *console.Visit, seen changes.Review) []page.Fact {
 // fate is the result for one of the similar requests.
 type fate struct {
 	request changes.Request
-	left    string // why it was left as it is; empty: it was approved
+	left    string // why the request stays open; empty: it was approved
 }
 
 // approveAlike approves similar requests one by one, each with the checks of its own page, and lists the results.

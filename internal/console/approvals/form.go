@@ -18,7 +18,7 @@ import (
 // Form is a form that requests a change. Its page asks for the second factor first. The form contains the id of the
 // request, so a form that is sent twice makes one request.
 type Form struct {
-	Path   string // under the base of its site
+	Path   string // path under the base of its site
 	Title  string
 	May    roles.Permission
 	Inputs []console.Input

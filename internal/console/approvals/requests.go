@@ -79,7 +79,7 @@ func (ps *Pages) requestList(v *console.Visit) (console.Answer, error) {
 		l.Empty = page.Empty{Title: "No results", Text: "No request has this status.", Href: l.Clear, Do: "Clear filters"}
 	}
 	l.Grid = Grid(v, console.Keyed(v, &l, "before", list, func(a changes.Request) string { return a.ID }))
-	if v.R.URL.RawQuery != "" { // a part of the list, without what it begins with
+	if v.R.URL.RawQuery != "" { // a filtered list and its further pages have no introduction
 		return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 	}
 	forYou, byYou, err := ps.waiting(v)
@@ -95,7 +95,7 @@ func (ps *Pages) requestPage(v *console.Visit) (console.Answer, error) {
 type may struct {
 	approve, withdraw, again bool
 	barred                   string // why the visitor, whose role approves such requests, may not approve this one
-	note                     string // what others will know of the approval
+	note                     string // the remark that others will see next to the approval
 }
 
 func (ps *Pages) may(v *console.Visit, a changes.Request) (m may, err error) {
@@ -153,7 +153,7 @@ func (ps *Pages) request(v *console.Visit, reject page.Form, wrong string) (cons
 	} else {
 		facts = append(facts, page.Fact{Name: "Ended", Value: page.Time(a.EndedAt)})
 	}
-	if text := map[string]string{changes.KindSendPayout: "Payout", changes.KindRefund: "Refund"}[a.Kind]; text != "" && v.Can(roles.ReadPayments) { // the request has the payment's id
+	if text := map[string]string{changes.KindSendPayout: "Payout", changes.KindRefund: "Refund"}[a.Kind]; text != "" && v.Can(roles.ReadPayments) { // the id of the request is the id of the payment
 		facts = append(facts, page.Fact{Name: text, Value: page.Anchor(v.Base()+"/payments/"+a.ID, "Open the "+strings.ToLower(text))})
 	}
 	if id := changes.BatchOf(a); id != "" && v.Route.Site == console.Tenants {

@@ -77,7 +77,7 @@ func mendsAt[T any](v *console.Visit, b batch.Batch, line func(T) int) func(T) s
 // grid returns rows as a table. Rows of a draft link to the page that mends them.
 func grid(v *console.Visit, b batch.Batch, rows []batch.Result) page.Grid {
 	became := func(r batch.Result) templ.Component {
-		if r.State != batch.RowAccepted { // what became of the payout is what people look for
+		if r.State != batch.RowAccepted { // for accepted rows people look for the outcome of the payout
 			return page.Text(state(r.Row))
 		}
 		text := r.Status

@@ -248,7 +248,7 @@ func (ps *Pages) collect(v *console.Visit) (console.Answer, error) {
 	_, _, err = ps.Payments.Collect(v.Ctx, idempotency.Caller{Tenant: t.ID}, ask)
 	e := problem.From(err)
 	switch {
-	case err == nil, e.Kind == problem.Duplicate: // the same form once more
+	case err == nil, e.Kind == problem.Duplicate: // the same form was sent twice
 		return toSim(v), nil
 	case e.Kind == problem.Invalid && len(e.Fields["amount"]) > 0:
 		refused.Fields[0].Wrong = e.Fields["amount"][0]
@@ -273,7 +273,7 @@ func toSim(v *console.Visit) console.Answer {
 func (ps *Pages) answerPrompt(v *console.Visit) (console.Answer, error) {
 	action := v.R.PostFormValue("action")
 	err := ps.sim().answer(v.Ctx, v.R.PathValue("msisdn"), v.R.PathValue("id"), action)
-	if problem.Is(err, problem.InProgress) { // it was answered in another tab
+	if problem.Is(err, problem.InProgress) { // the prompt was answered in another tab
 		err = nil
 	}
 	return toSim(v), err

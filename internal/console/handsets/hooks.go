@@ -28,14 +28,14 @@ type hook struct {
 	Signature string // the result of the check of its signature
 	Valid     bool
 	Body      string
-	Headers   []string // those that a receiver looks at
+	Headers   []string // the headers that a receiver reads
 }
 
 const (
 	hooksKept    = 20
 	hookAccounts = 50
 	hookBytes    = 64 << 10
-	hookSigners  = 100 // test accounts whose secrets are tried on a webhook under a free name
+	hookSigners  = 100 // number of test accounts whose secrets are tried on a webhook with an unknown name
 )
 
 // put keeps a webhook, and drops the oldest of its account and the oldest account.
@@ -94,7 +94,7 @@ func (ps *Pages) receiveHook(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Raw: func(w http.ResponseWriter, status int) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, says) // the sender looks at the status
+		_, _ = io.WriteString(w, says) // the sender reads only the status
 	}}, nil
 }
 

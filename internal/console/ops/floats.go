@@ -28,7 +28,7 @@ type floatLine struct {
 	account    string // empty: unassigned
 	configured bool   // this server has credentials of the provider
 	held       money.Pesewas
-	week, day  money.Pesewas  // paid from it in the last seven days, and in the last one
+	week, day  money.Pesewas  // amounts that were paid from it in the last seven days, and in the last day
 	theirs     *money.Pesewas // the provider's own balance; nil: not asked, or not answered
 }
 
@@ -216,7 +216,7 @@ func (ps *Pages) floats(v *console.Visit) (console.Answer, error) {
 		}
 	}
 	body := floatPage(l, console.Grid(movementColumns, movements, nil))
-	if asked { // the providers are not asked again and again
+	if asked { // a page with the providers' balances does not poll, so that it queries them once
 		return console.Answer{Title: l.Title, Body: body}, nil
 	}
 	live, err := v.Part("float", 5, body)

@@ -200,7 +200,7 @@ func (ps *Pages) rerunOrder() approvals.Form {
 	return approvals.Form{Path: "/jobs/{id}/rerun", Title: "Run job again", May: roles.ChangeMoney, Submit: "Run job again",
 		Lead: func(v *console.Visit) (string, error) {
 			j, err := ps.Jobs.DeadLetter(v.Ctx, v.R.PathValue("id"))
-			if problem.Is(err, problem.NotFound) || problem.Is(err, problem.InProgress) { // a job that has not failed has no such page
+			if problem.Is(err, problem.NotFound) || problem.Is(err, problem.InProgress) { // a job that has not failed has no page to run it again
 				err = console.ErrNoPage()
 			}
 			return "The job " + j.Kind + " of " + j.Subject + " was attempted " + page.Times(j.Tries) + ". Last error: " + cmp.Or(j.LastError, "none stored") + ". A server starts it within seconds.", err

@@ -40,7 +40,7 @@ type Pages struct {
 	Messaging *messaging.Messaging
 	Senders   *senderid.Store
 	Jobs      *jobs.Queue
-	Reconcile *reconcile.Reconcile // counts of the navigation
+	Reconcile *reconcile.Reconcile // it counts exceptions for the navigation
 	Rails     *route.Table
 	Checkup   *checkup.Checkup
 	Approvals *approvals.Pages

@@ -31,7 +31,7 @@ type overviewOf struct {
 	reviews       int       // sender IDs that await a review
 	exceptions    int       // open exceptions of statements, up to mostCounted
 	failedJobs    int
-	queue         time.Duration // by which the most overdue job on this node is late
+	queue         time.Duration // time by which the most overdue job on this node is late
 	backup        string        // when the last backup was made
 	backupBadge   page.Badge
 	ages          []ageLine

@@ -27,7 +27,7 @@ func (ps *Pages) allPaymentsFile(v *console.Visit) (console.Answer, error) {
 	}
 	name := v.FileName("payments", narrow.Tenant, narrow.From, dayBefore(narrow.To))
 	narrow.Limit = book.MaxPageSize
-	first, err := ps.Payments.Latest(v.Ctx, narrow) // what is wrong with the filters is said on a page
+	first, err := ps.Payments.Latest(v.Ctx, narrow) // the page shows errors in the filters; the file does not
 	if err != nil {
 		return console.Answer{}, err
 	}

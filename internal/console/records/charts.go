@@ -98,8 +98,8 @@ func Hours(list []figures.Figure, now time.Time) page.Chart {
 type Pace struct {
 	Kind    book.Kind
 	Today   figures.Total
-	ToHour  money.Pesewas // of today's hours that have ended
-	Average money.Pesewas // of the same hours of the last seven days
+	ToHour  money.Pesewas // amount of today's hours that have ended
+	Average money.Pesewas // average of the same hours on the last seven days
 }
 
 // Paces returns the pace of each kind that has payments in these eight days.

@@ -69,15 +69,15 @@ type story struct {
 	payment   book.Payment
 	parent    book.Payment // the collection that pays for a top-up
 	tenant    string       // its name
-	base      string       // of the site, such as /ops
+	base      string       // base path of the site, such as /ops
 	exchanges []provider.Exchange
 	transfers []ledger.Transfer
 	hooks     []delivered
 	audit     []audit.Entry
-	notified  []notice.Delivered // of operators, about the unknown outcome
-	next      time.Time          // of the next status query
-	waiting   page.Grid          // change requests about it
-	links     []page.Link        // to forms about it
+	notified  []notice.Delivered // notices to operators about the unknown outcome
+	next      time.Time          // time of the next status query
+	waiting   page.Grid          // change requests about the payment
+	links     []page.Link        // links to forms about the payment
 	notes     []book.Note        // of operators
 	owner     book.Owner
 	noRefund  string // why the visitor, who refunds collections, cannot refund this one

@@ -79,7 +79,7 @@ func (ps *Pages) toRefund(v *console.Visit) (of, refund book.Payment, why string
 // confirmRefund shows what leaves the wallet, with the fee for the amount that the person entered. The second form has that fee.
 func (ps *Pages) confirmRefund(v *console.Visit) (*approvals.Confirmation, error) {
 	if v.R.PostFormValue("fee") != "" {
-		return nil, nil // Ask compares it
+		return nil, nil // Ask compares the fee
 	}
 	r, err := ps.Approvals.Changes.Preview(v.Ctx, approvals.By(v), changes.KindRefund, ps.refundValues(v))
 	if err != nil {

@@ -116,7 +116,7 @@ type webhooksOf struct {
 	endpoints, failed page.Grid
 	read              int
 	replay            *page.Form // nil: the visitor cannot send any
-	sent              string     // how many were sent again just now; empty: none
+	sent              string     // how many webhooks were sent again just now; empty: none
 }
 
 // replayFailed sends the failed webhooks of a time again, with an entry in the audit log.

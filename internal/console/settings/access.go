@@ -37,7 +37,7 @@ type accessOf struct {
 	settings       []page.Fact
 	may            func(p roles.Permission) bool
 	changeSettings roles.Permission
-	more           []page.Link // to the generated pages
+	more           []page.Link // links to the generated pages
 }
 
 // accessPage shows the API keys, the IP allow-list, the webhook secret and the settings of an account.

@@ -81,7 +81,7 @@ func (ps *Pages) confirm(v *console.Visit) (console.Answer, error) {
 	switch {
 	case problem.Is(err, problem.Invalid), problem.Is(err, problem.InProgress):
 		upload.Confirmed, upload.Answers.Columns = false, nil
-		shown, _ := ps.Reconcile.Import(v.Ctx, upload, file) // what cannot be read has no preview
+		shown, _ := ps.Reconcile.Import(v.Ctx, upload, file) // a file that cannot be read has no preview
 		return ps.mapping(d, shown.Reading, upload.Answers, err), nil
 	case err != nil:
 		return console.Answer{}, err

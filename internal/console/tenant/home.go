@@ -28,9 +28,9 @@ type homeOf struct {
 	forYou, byYou page.Grid
 	pace          page.Grid
 	charts        []page.Chart
-	counted       string // up to when the figures are complete
+	counted       string // time up to which the figures are complete
 	latest        page.Grid
-	steps         []step // of somebody who begins; nil: there are payments
+	steps         []step // first steps of a new account; nil: there are payments
 }
 
 // balances are the amounts of an account, each with the pages of its rows.

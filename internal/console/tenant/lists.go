@@ -24,7 +24,7 @@ func (ps *Pages) tenantPaymentsFile(n int) func(*console.Visit) (console.Answer,
 			return console.Answer{}, err
 		}
 		f.Size = 1
-		if _, err := ps.Payments.History(v.Ctx, v.Tenant.ID, f); err != nil { // an error is shown on a page, not in the file
+		if _, err := ps.Payments.History(v.Ctx, v.Tenant.ID, f); err != nil { // a page shows the error, a file cannot
 			return console.Answer{}, err
 		}
 		return records.File(v, v.FileName(tenantLists[n].path[1:], "", f.From, f.To), func(each func(book.Payment) error) error {
@@ -38,7 +38,7 @@ var tenantLists = []struct {
 	path, title, key string
 	kind             book.Kind
 	first            string // shown while the list is empty
-	guide            string // about this kind
+	guide            string // link to the guide about this kind
 }{
 
 	{"/collections", "Collections", "c", book.KindCollection, "Mobile money payments from your customers appear here.", "/docs/collecting"},

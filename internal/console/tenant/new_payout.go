@@ -52,7 +52,7 @@ type order struct {
 	name        string // the expected name; on the second page the name shown
 	accountType string
 	purpose     string
-	reference   string // the person's own; empty: none
+	reference   string // the reference that the person entered; empty: none
 	fee         string // as shown
 	expected    string // on the second page, the name of the first page
 	unnamed     string // changes.Yes if no registered name was found
@@ -78,7 +78,7 @@ func payoutPath(v *console.Visit) string { return "/app/" + v.Tenant.ID + "/payo
 func (ps *Pages) code(v *console.Visit, use string, texts ...string) []byte {
 	mac := hmac.New(sha256.New, ps.FormKey)
 	for _, text := range append([]string{use, v.Who.Person.ID, v.Tenant.ID}, texts...) {
-		_ = binary.Write(mac, binary.BigEndian, int64(len(text))) // a hash takes everything
+		_ = binary.Write(mac, binary.BigEndian, int64(len(text))) // writing to a hash does not fail
 		mac.Write([]byte(text))
 	}
 	return mac.Sum(nil)[:codeBytes]
