@@ -15,7 +15,7 @@ import (
 
 // Imported is the result of importing a file of contacts.
 type Imported struct {
-	Rows       int // read so far, the heading not counted
+	Rows       int // number of rows read so far, without the heading
 	Added      int
 	Duplicates int          // numbers that the group, or an earlier row of the file, had already
 	Bad        []BadContact // Row is the line in the file, or the row in the sheet
