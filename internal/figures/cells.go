@@ -41,7 +41,7 @@ type difference struct {
 	hours, days cells
 	lists       map[list]int64      // the last counted payment
 	gone        map[payment]bool    // removed from the open payments, with the counted values
-	opened      map[payment]bool    // to the open payments
+	opened      map[payment]bool    // added to the open payments
 	unpaid      map[unpaidKey]int64 // bits that are set or cleared
 	since       time.Time           // the first hour that is kept
 }

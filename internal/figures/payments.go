@@ -21,7 +21,7 @@ type payment struct {
 	mode, rail      string
 	status          book.Status
 	amount, charges int64
-	at              time.Time // of its acceptance
+	at              time.Time // time of its acceptance
 }
 
 func (p payment) open() bool { return p.status.Open() }

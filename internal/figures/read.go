@@ -115,8 +115,8 @@ func (t *Total) Add(one Figure) {
 	}
 }
 
-// Rate returns the share of successes among the payments with a final status, in tenths of a percent. known
-// is false without any.
+// Rate returns the share of successes among the payments with a final status, in tenths of a percent. known is false if there are
+// no such payments.
 func (t Total) Rate() (tenths int64, known bool) {
 	if t.Ended == 0 {
 		return 0, false
