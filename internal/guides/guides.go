@@ -52,7 +52,7 @@ type Values struct {
 	Sender   string // id of an approved sender ID
 	Bank     string // id of a bank
 	Sim      string // base of the simulator's control; empty if there is none
-	MTN      string // base URL of the simulator in place of MTN's sandbox; empty without one
+	MTN      string // base URL of the simulator in place of MTN's sandbox; empty: there is none
 }
 
 // Page is the answer to one path.
