@@ -17,7 +17,7 @@ type Caller struct {
 	Key            string        // id of the access key
 	IdempotencyKey string        // empty: none was sent
 	BodyHash       string        // hash of the request, compared when the key is used again
-	Trace          string        // its traceparent; empty: none
+	Trace          string        // traceparent of the request; empty: none
 	Daily          money.Pesewas // daily limit of the access key; 0: no limit
 }
 
