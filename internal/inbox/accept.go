@@ -141,7 +141,7 @@ func (s *Store) ownersOf(numbers []Number, text string) (Word, []Number) {
 	for _, keyword := range []string{first, ""} {
 		if i := slices.IndexFunc(numbers, func(n Number) bool { return n.Keyword == keyword }); i >= 0 {
 			if keyword == "" {
-				word = "" // it names no keyword of this number: a sentence that begins with a word
+				word = "" // the word is no keyword of this number, so the text is a sentence
 			}
 			return word, numbers[i : i+1]
 		}

@@ -21,7 +21,7 @@ const (
 // Filter selects texts.
 type Filter struct {
 	Tenant string // with All: not read
-	All    bool   // the texts of all accounts, and those without one
+	All    bool   // texts of all accounts, and texts without an account
 	Before string // id of the last text of the page before
 	Limit  int    // at most 1,000
 }

@@ -17,11 +17,11 @@ import (
 
 // Limits of numbers and keywords.
 const (
-	MaxAddress    = 21  // characters of a number, as many as SMPP carries
+	MaxAddress    = 21  // maximum characters of a number, as in SMPP
 	MaxKeyword    = 20  // characters
 	maxKeywords   = 200 // of one number
-	maxNumbers    = 100 // of one account, each keyword counted
-	leastNumber   = 3   // digits of a short code
+	maxNumbers    = 100 // numbers of one account; each keyword counts
+	leastNumber   = 3   // minimum number of digits of a short code
 	numbersAtOnce = 1_000
 )
 

@@ -15,8 +15,8 @@ import (
 
 // Limits of parts that wait for the rest of their text. A part beyond them becomes a text of its own.
 const (
-	maxParts      = 10_000 // of all handsets
-	maxPartsOfOne = 60     // of one handset
+	maxParts      = 10_000 // stored parts of all handsets
+	maxPartsOfOne = 60     // stored parts of one handset
 	// partsWait is how long a text waits for its last part, from its first.
 	partsWait = 10 * time.Minute
 )

@@ -38,7 +38,7 @@ func (s *Store) closeParts(ctx context.Context) error {
 	for _, key := range late {
 		if err := s.DB.Write(ctx, func(tx *db.Tx) error {
 			parts, err := readParts(tx, key)
-			if err != nil || len(parts) == 0 || !parts[0].joined.IsZero() { // it was completed meanwhile
+			if err != nil || len(parts) == 0 || !parts[0].joined.IsZero() { // the text was completed meanwhile
 				return err
 			}
 			_, err = s.join(tx, key, parts, received{})
