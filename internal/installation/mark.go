@@ -25,8 +25,8 @@ const (
 // database, because the mark is the fingerprint of no key. It keeps the fingerprint for the end of the move.
 type Mark struct {
 	State       MarkState // empty: no mark
-	Token       string    // of the move; the same in both databases
-	Fingerprint string    // of the master key; empty: no server was ever started on the database
+	Token       string    // id of the move; the same in both databases
+	Fingerprint string    // fingerprint of the master key; empty: no server was ever started on the database
 }
 
 func (m Mark) stored() string {
