@@ -154,7 +154,7 @@ func notDead(tx *db.Tx, id string) error {
 	case err != nil:
 		return err
 	case alive:
-		return problem.New(problem.InProgress, "job_alive", "This job is not a dead letter: the server still runs it")
+		return problem.New(problem.InProgress, "job_alive", "This job has not failed: a server still runs it")
 	}
 	return problem.New(problem.NotFound, "job_not_found", "There is no such job")
 }
