@@ -16,7 +16,7 @@ import (
 // Answer is an answer to a text from a handset. It is sent from the number that the text came to.
 type Answer struct {
 	Tenant string
-	ID     string // of the text: the same answer is sent once
+	ID     string // id of the text that is answered, so that the same answer is sent once
 	From   string
 	To     msisdn.MSISDN
 	Text   string

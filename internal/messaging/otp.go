@@ -48,7 +48,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	if err != nil {
 		return OTPSent{}, false, err
 	}
-	c.Kind, c.Message, c.Recipients, c.Promotional = delivery.KindOTP, o.Message, 1, false // a code goes at once
+	c.Kind, c.Message, c.Recipients, c.Promotional = delivery.KindOTP, o.Message, 1, false // not promotional: a code is sent at any hour
 	code, err := m.Codes.Make(otp.Code{Tenant: t.ID, ID: c.ID, Number: o.Phone, Created: c.CreatedAt, Expires: c.CreatedAt.Add(o.Expiry)}, o.Length)
 	if err != nil {
 		return OTPSent{}, false, err

@@ -66,7 +66,7 @@ type Campaign struct {
 	Left            int64     // chunks that are not done; 1 or 0 when a small campaign is read
 	Refunded        int64     // messages whose credits were given back
 	StartsAt        time.Time // no message goes out earlier; zero: at once
-	Promotional     bool      // messages go out in the hours of promotional texts alone
+	Promotional     bool      // messages are sent only in the hours of promotional texts
 
 	// The fields of the only chunk of a small campaign.
 	numbers   []msisdn.MSISDN
