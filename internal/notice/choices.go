@@ -31,7 +31,7 @@ func inForce(t Topic, r roles.Role, chosen map[Topic]Choice) Choice {
 	if !made {
 		c = defaultOf(t, r)
 	}
-	if c == Never && r == roles.Owner && t.Kept() { // chosen before the person became an owner
+	if c == Never && r == roles.Owner && t.Kept() { // the choice was made before the person became an owner
 		c = AtOnce
 	}
 	return c

@@ -60,7 +60,7 @@ type Request struct {
 	Barred      []string         // ids of the people who may not approve it: the requester, or the person of the requesting key
 	RequesterID string           // id of the requester
 	Approver    roles.Permission // permission that an approver needs
-	Waits       bool             // for an approval
+	Waits       bool             // the request waits for an approval
 	Decided     bool             // a person other than the requester approved it
 	About       string           // e-mail address of the person whom it changes; empty: none
 	Note        string           // reason of the rejection or failure

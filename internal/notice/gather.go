@@ -18,7 +18,7 @@ const (
 	mostHourly = 1000
 
 	mostReaders = 1000 // persons and topics in one round
-	mostNotices = 5000 // of one message
+	mostNotices = 5000 // notices of one message
 )
 
 const (

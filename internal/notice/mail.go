@@ -72,7 +72,7 @@ func (m mailer) letter(msg message) (*gomail.Msg, error) {
 // messageID returns the Message-ID of a message, without its brackets.
 func (m mailer) messageID(id string) string {
 	from, err := mail.ParseAddress(m.From)
-	if err != nil { // the settings are checked at the start
+	if err != nil { // the settings were checked at the start, so this does not fail
 		return id + "@localhost"
 	}
 	return id + from.Address[strings.LastIndexByte(from.Address, '@'):]

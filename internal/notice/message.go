@@ -29,7 +29,7 @@ type message struct {
 	state       State
 	tries       int
 	madeAt      time.Time
-	endsAt      time.Time // zero: the usual
+	endsAt      time.Time // zero: the usual end
 }
 
 // State is the state of a message. Values are stored.

@@ -31,7 +31,7 @@ func (e Event) isRequest() bool { return eventRules[e].topic == Approvals || e =
 type standing struct {
 	place  string
 	person string           // id of its only reader; empty: everybody who may see it
-	barred []string         // are not notified
+	barred []string         // people who are not notified
 	needs  roles.Permission // permission that a reader needs
 	about  string           // e-mail address of one more reader; empty: none
 	lines  []string
