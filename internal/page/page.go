@@ -30,7 +30,7 @@ var files embed.FS
 // asset is one file with the name under which browsers request it.
 type asset struct {
 	url, kind   string
-	text, small []byte // small is compressed
+	text, small []byte // small is text compressed by gzip
 }
 
 // assets are the files by their own names.
@@ -61,8 +61,8 @@ func Hashed(name string, text []byte) string {
 // Compress returns a text compressed by gzip.
 func Compress(text []byte) []byte {
 	var small bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&small, gzip.BestCompression) // the level exists
-	_, _ = w.Write(text)                                      // memory takes everything
+	w, _ := gzip.NewWriterLevel(&small, gzip.BestCompression) // the level is valid, so this does not fail
+	_, _ = w.Write(text)                                      // writing to memory does not fail
 	_ = w.Close()
 	return small.Bytes()
 }

@@ -51,8 +51,8 @@ func (t Tone) icon() string {
 // List is a table with filters, pages and a download.
 type List struct {
 	Title   string
-	Count   string // such as "1,204 payments"; empty: not known
-	Lead    string // the list in a sentence; empty: the title is enough
+	Count   string // count of the rows, such as "1,204 payments"; empty: not known
+	Lead    string // what the list shows, as a sentence; empty: the title is enough
 	Filters []Field
 	Active  int    // number of filters that narrow the list
 	Clear   string // the list without filters
@@ -96,7 +96,7 @@ func (n Narrowing) folds() bool { return len(n.Fields) > 2 }
 type Files struct {
 	XLSX  string // for people
 	CSV   string // for programs
-	Books string // for bookkeeping programs
+	Books string // path of the file for bookkeeping programs; empty: none
 }
 
 // Grid is a table: its columns, and rows with a cell for each of them.
@@ -115,9 +115,9 @@ type Column struct {
 type Display struct {
 	Right bool // numbers
 	Minor bool // hidden on a phone
-	Under bool // on a phone under the cell with the row's link
+	Under bool // on a phone it is shown under the cell with the row's link
 	Wide  bool // hidden on screens narrower than a desktop's
-	Link  bool // has the row's link; without any it is the first column
+	Link  bool // it has the row's link; if no column has it, the first one gets it
 }
 
 // class returns the classes of the column's cells.
@@ -186,7 +186,7 @@ type Field struct {
 	Options            []Option // options to choose from
 	Several            bool     // more than one option may be chosen; Value has them, separated by commas
 	Wrong              string   // error about the value
-	Max                int      // characters at most; 0: 200
+	Max                int      // maximum number of characters; 0: 200
 	Required           bool
 	Auto               string // autocomplete, such as username; empty: none
 }
