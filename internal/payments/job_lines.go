@@ -33,7 +33,7 @@ const spareShare = 8
 func perTenant(_, line string) int {
 	most := perLine(line)
 	if strings.HasSuffix(line, queryLine) {
-		return most // queries are short, so the lines' order among tenants is enough
+		return most // queries are short, so it is enough that the tenants of a line take turns
 	}
 	return most - most/spareShare
 }

@@ -246,7 +246,7 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	}
 	err = p.treasury.Move(ctx, m, reason, actor, append(slices.Clone(also), again)...)
 	if errors.Is(err, db.ErrUnique) {
-		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before")
+		err = problem.Wrap(err, problem.Duplicate, "decided_before", "An operator has already decided about this payment")
 	}
 	return err
 }
@@ -279,7 +279,7 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 	}
 	err = p.treasury.Move(ctx, m, reason, actor, also...)
 	if errors.Is(err, db.ErrUnique) {
-		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before")
+		err = problem.Wrap(err, problem.Duplicate, "decided_before", "An operator has already decided about this payment")
 	}
 	return err
 }

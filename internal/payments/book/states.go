@@ -121,7 +121,7 @@ var Transitions = []Transition{
 		Note: "in the transaction in which its collection fails"},
 
 	{Event: EventApproved, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusPending}, Note: "by people of the account; the job is created"},
-	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "on rails that cannot refuse a duplicate distinctly, and before a first submission that comes late"},
+	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "on rails without a distinct answer for a duplicate, and before a late first submission"},
 	{Event: EventUnsent, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the flag before the submission is cleared"},
 	{Event: EventRepeated, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "number of submissions + 1"},
 	{Event: EventRerouted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "number of attempts + 1"},
