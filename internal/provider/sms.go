@@ -77,7 +77,7 @@ type Incoming struct {
 	At       time.Time
 }
 
-// Text is a whole message to one recipient, as it goes to a provider over HTTP.
+// Text is a whole message to one recipient, as it is sent to a provider over HTTP.
 type Text struct {
 	From     string
 	To       msisdn.MSISDN
