@@ -14,12 +14,12 @@ type candidate struct {
 	sign         Sign
 	newest, fees bool
 
-	broken   int           // the first row whose balance does not follow; 0: none
+	broken   int           // the first row whose balance does not follow from the one before; 0: none
 	expected money.Pesewas // balance there
-	proofs   int           // balances that follow
-	before   bool          // the balance at the row before is known
-	balance  money.Pesewas // the last known one, with the changes since
-	pending  []entry       // with newest first: rows since that balance, whose changes lead to it
+	proofs   int           // number of balances that follow from the one before
+	before   bool          // the balance of the row before is known
+	balance  money.Pesewas // the last known balance, with the changes since
+	pending  []entry       // if the newest line is first: rows since the last known balance, whose changes lead to it
 }
 
 // next reads a row.

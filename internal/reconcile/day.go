@@ -13,13 +13,13 @@ import (
 // Given is the balance of one account at the end of a day, according to its statements.
 type Given struct {
 	Account ledger.AccountID
-	Balance money.Pesewas // at the end of the day
-	Reasons []Reason      // of the difference from our books at that moment
+	Balance money.Pesewas // balance at the end of the day
+	Reasons []Reason      // reasons for the difference from our books at that moment
 }
 
 // Reason explains a part of the difference between a statement and our books.
 type Reason struct {
-	ID     string // of the exception; empty: a sum of several
+	ID     string // id of the exception; empty: the reason is a sum of several
 	Amount money.Pesewas
 	Text   string
 	At     time.Time
@@ -84,9 +84,9 @@ WHERE statement_lines.source = $1 AND statement_lines.day BETWEEN $2 AND $3 AND 
 const (
 	mostReasons = 400
 	mostLate    = 200
-	lateDays    = 62 // closed days whose late lines are listed
-	transitDays = 40 // days before one whose lines may be in transit
-	across      = 3  // days around midnight in which a payment and its line may be
+	lateDays    = 62 // number of closed days whose late lines are listed
+	transitDays = 40 // number of days before a day whose lines may be in transit
+	across      = 3  // days by which a payment and its line may differ around midnight
 )
 
 // apart is 1 if fees are charged in addition to the amounts, else 0.

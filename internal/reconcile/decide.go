@@ -15,9 +15,9 @@ type Rule string
 // The rules, the strongest first.
 const (
 	RuleProviderID Rule = "provider_id" // the provider's id of the payment
-	RuleReference  Rule = "reference"   // our ProviderReference, in the column for it
+	RuleReference  Rule = "reference"   // our ProviderReference is in the column for it
 	RuleSettlement Rule = "settlement"  // the lines of one settlement add up to it
-	RuleSimilar    Rule = "similar"     // amount, party and time, and nothing else has them
+	RuleSimilar    Rule = "similar"     // amount, party and time agree, and no other line or payment has them
 	RuleNarrative  Rule = "narrative"   // our reference in a text, and amount, direction and time agree
 	RulePerson     Rule = "person"
 )
@@ -41,7 +41,7 @@ const (
 	OursOnly   Kind = "ours_only"   // a payment that a statement without gaps does not have
 	AmountOff  Kind = "amount"
 	FeeOff     Kind = "fee"
-	StateOff   Kind = "state" // paid there and not here, or the reverse
+	StateOff   Kind = "state" // the line says paid and our books do not, or the reverse
 	Twice      Kind = "twice" // two lines for one payment
 )
 
@@ -51,16 +51,16 @@ func Kinds() []Kind { return []Kind{TheirsOnly, OursOnly, AmountOff, FeeOff, Sta
 // ours is a payment with the members that matching needs.
 type ours struct {
 	ID        string
-	AtRail    string // the provider that the reference was used at
+	AtRail    string // provider to which the reference was sent
 	Current   bool   // the attempt is the payment's last one
 	Amount    money.Pesewas
-	In        bool // the movement comes in
+	In        bool // the movement is money that comes in
 	Open      bool
-	Paid      bool // by our books, as far as the provider's money is concerned
+	Paid      bool // our books contain the movement at the provider
 	Upstream  string
 	Party     string
-	From      time.Time // it cannot have moved before
-	Until     time.Time // it may have moved until then
+	From      time.Time // the money cannot have moved before this time
+	Until     time.Time // the money may have moved until this time
 	Fee       money.Pesewas
 	Reversal  bool           // a line of its reversal is matched
 	Moved     *money.Pesewas // change of the balance by the line of the movement, for a payment with a reversal; nil: unknown
@@ -149,7 +149,7 @@ type Difference struct {
 type verdict struct {
 	payment     string
 	leg         Leg
-	rule        Rule // empty: no match
+	rule        Rule // rule of the match; empty: no match
 	differences []Difference
 	line        string   // that has the differences; empty: the one decided about
 	also        []string // lines that the verdict is about, too

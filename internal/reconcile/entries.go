@@ -14,7 +14,7 @@ const (
 	legFee      = "statement_fee"      // the provider took more than was booked
 	legFeeBack  = "statement_fee_back" // it took less
 	legSuspense = "statement_suspense"
-	legAgreed   = "statement_agreed" // out of suspense, since the two sides agree
+	legAgreed   = "statement_agreed" // the money leaves suspense, because the two sides agree
 	legFinal    = "statement_final"
 )
 

@@ -15,9 +15,9 @@ import (
 
 // found are the exceptions that matching finds in one set of lines and payments.
 type found struct {
-	lines    []string    // that were decided about
+	lines    []string    // lines of the exceptions that were decided
 	list     []Exception // without ids
-	payments []string    // that are matched, or have no line to miss
+	payments []string    // payments that are matched, or that no statement must contain
 }
 
 // sync updates the open exceptions of lines and payments to those that were found. An exception that a person has
@@ -108,13 +108,13 @@ type Filter struct {
 	Source string
 	Kind   Kind
 	Owner  string        // id of a person; "none": nobody
-	Older  time.Duration // opened before that long
+	Older  time.Duration // only exceptions that were opened before this long ago
 	Least  money.Pesewas
 	Most   money.Pesewas
 	Ended  bool
 	Ending Ending // of ended ones
 	Credit bool   // the statement has more money than our books
-	Before string // the id of the last one of the page before
+	Before string // id of the last exception of the previous page
 	Limit  int
 }
 

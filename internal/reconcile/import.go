@@ -24,8 +24,8 @@ type Upload struct {
 	FileName  string
 	By        string // id of the person
 	ByName    string
-	Answers   Layout // of the first file of a source: answers to questions, and columns that the person chose
-	Confirmed bool   // the person has seen how the first file of a source is read
+	Answers   Layout // for the first file of a source: answers to questions, and the columns that the person chose
+	Confirmed bool   // the person confirmed how the first file of a source is read
 }
 
 // Imported is the result of an import.

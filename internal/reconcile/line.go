@@ -19,10 +19,10 @@ import (
 type Line struct {
 	ID         string // UUIDv7
 	Source     string
-	Statement  string // that brought it
+	Statement  string // id of the statement that contained the line
 	Row        int    // in that file
 	Version    int    // 1, 2, ...: the provider changed its status or amount
-	Identity   string // by which it is known among the lines of its source
+	Identity   string // identity among the lines of its source
 	At         time.Time
 	Amount     money.Pesewas // above zero: it came in
 	Fee        money.Pesewas
@@ -30,14 +30,14 @@ type Line struct {
 	Balance    money.Pesewas // after it
 	Balanced   bool          // the balance is known
 	TheirID    string
-	Reference  string // our ProviderReference, or as the file has it
+	Reference  string // our ProviderReference, or the text in the file
 	Settlement string
 	Status     Status
 	Type       string
 	Party      string // mobile number as 233XXXXXXXXX
 	Text       string
 
-	within bool // the fee is a part of the amount: see Layout
+	within bool // the amount includes the fee: see Layout
 	net    bool // the amount is less the fee, which the file does not have: see Profile
 }
 
@@ -74,7 +74,7 @@ type entry struct {
 	Line
 	amount, debit, credit money.Pesewas
 	from, to              string
-	line                  bool // else a row with nothing but a balance
+	line                  bool // false: the row has nothing but a balance
 }
 
 // cells are a row with the names of its columns.

@@ -71,7 +71,7 @@ type match struct {
 	leg           Leg
 	rule          Rule
 	at            time.Time
-	matched       *int64 // the amount of the line then, of a match without a payment; nil: not known
+	matched       *int64 // amount of the line when it was matched without a payment; nil: not known
 }
 
 var insertMatches = []db.Column[match]{

@@ -41,8 +41,8 @@ type Sign string
 
 // The signs.
 const (
-	SignIn      Sign = "in"      // one amount; above zero it came in
-	SignOut     Sign = "out"     // one amount; above zero it went out
+	SignIn      Sign = "in"      // one amount; a positive one came in
+	SignOut     Sign = "out"     // one amount; a positive one went out
 	SignBalance Sign = "balance" // one amount without a sign: the direction follows from the balance
 	SignColumns Sign = "columns" // two columns
 )
@@ -52,10 +52,10 @@ const (
 type Profile struct {
 	Name     string // stored; never renamed
 	Title    string
-	Provider string // at which the money is; empty: a bank
+	Provider string // provider that has the money; empty: a bank
 	Columns  []column
-	Required []Field       // a row is the heading if it has all of them
-	Lag      time.Duration // from a movement until a statement must have it
+	Required []Field       // a row with all of these fields is the heading
+	Lag      time.Duration // time from a movement until a statement must contain it
 	Minor    bool          // amounts are whole pesewas
 	Net      bool          // amounts are less the provider's fees, which have no column
 }
@@ -179,11 +179,11 @@ func isFee(kind string) bool { return containsFold(kind, "fee") }
 
 // Layout is how the files of a source are read. It is stored with the source once a person has confirmed it.
 type Layout struct {
-	Headings []string      `json:"headings"` // in the form of sheet.Heading
+	Headings []string      `json:"headings"` // headings in the form of sheet.Heading
 	Columns  map[Field]int `json:"columns"`  // from 0
 	Dates    DateOrder     `json:"dates,omitempty"`
 	Sign     Sign          `json:"sign,omitempty"`
-	Fees     Fees          `json:"fees,omitempty"` // as balances have proved; empty: none has yet
+	Fees     Fees          `json:"fees,omitempty"` // proved by balances; empty: not known yet
 }
 
 // Fees is the way in which the fees of a statement change its balance. Values are stored and never change.
@@ -192,7 +192,7 @@ type Fees string
 // The readings of fees. Without proof the reading is apart.
 const (
 	FeesApart  Fees = "apart"  // in addition to the amount
-	FeesWithin Fees = "within" // the amount has them
+	FeesWithin Fees = "within" // the amounts include the fees
 )
 
 // headingsOf returns the headings of a row in the form in which they are compared, without empty ones at its end.

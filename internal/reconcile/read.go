@@ -20,23 +20,23 @@ import (
 type Reading struct {
 	Layout
 	Profile   Profile
-	Headings  []string   // as they stand in the file
+	Headings  []string   // headings as the file has them
 	Sample    [][]string // texts of the first rows
 	Questions []Question
 	Lines     int
 	First     time.Time // of the lines
 	Last      time.Time
 	Opening   money.Pesewas // before the first line
-	Closing   money.Pesewas // after the last line
+	Closing   money.Pesewas // balance after the last line
 	Chains    bool          // every balance follows from the one before
 	mark      rune          // before decimals
 	newest    bool          // the newest line comes first
-	fees      bool          // the balance bears the fees
+	fees      bool          // the balances include the fees
 }
 
 // Question is something about the file that only a person can answer.
 type Question struct {
-	Name    string // of the answer: QuestionDates, QuestionSign
+	Name    string // name of the answer: QuestionDates, QuestionSign
 	Text    string
 	Answers []string
 }
@@ -50,7 +50,7 @@ const (
 
 const (
 	sampled    = 10 // rows of a preview
-	letterhead = 50 // rows before the heading, at most
+	letterhead = 50 // maximum number of rows before the heading
 )
 
 // reader reads the rows of a file several times.
@@ -316,9 +316,9 @@ func (r *reader) evidence() error {
 
 // dateEvidence counts the dates of a file that fit each order of day and month.
 type dateEvidence struct {
-	notDayFirst, notMonthFirst int // the first row that cannot be read so
-	open                       int // dates whose order matters
-	made, typed                int // the first row with a date that a spreadsheet made, and with a text whose order matters
+	notDayFirst, notMonthFirst int // the first row that cannot be read in this order
+	open                       int // number of dates whose order matters
+	made, typed                int // the first row with a date that a spreadsheet made, and the first one with a text whose order matters
 }
 
 func (d *dateEvidence) note(c cells) {

@@ -19,8 +19,8 @@ const MaxSelected = 500
 type Selection struct {
 	List   []Exception // in the order of their ids
 	Sum    money.Pesewas
-	Digest string // of the exceptions with the versions of their lines
-	Files  []File // that brought the lines
+	Digest string // hash of the exceptions with the versions of their lines
+	Files  []File // files that contained the lines
 
 	versions map[string]int // sum of the lines
 }
@@ -28,7 +28,7 @@ type Selection struct {
 // File is a statement file with the person who imported it. That person approves no resolution of its lines.
 type File struct {
 	Name, Uploader, UploaderName string
-	Line                         string // that it brought; empty: an earlier version of one
+	Line                         string // id of the line in the file; empty: the file has an earlier version of it
 	Row                          int    // of the line
 }
 

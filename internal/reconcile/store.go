@@ -40,7 +40,7 @@ type Statement struct {
 	UploaderName string
 	Lines        int
 	Added        int // lines that no file had before
-	Changed      int // lines that the provider has changed
+	Changed      int // lines whose amount or status the provider has changed
 	First, Last  time.Time
 	Opening      money.Pesewas
 	Closing      money.Pesewas

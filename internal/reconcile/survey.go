@@ -14,7 +14,7 @@ func survey(file *sheet.File, p Profile, saved *Layout, answers Layout) (*reader
 		return nil, err
 	}
 	if len(r.Columns) == 0 {
-		return r, nil // a person must choose the columns
+		return r, nil // a person must choose the columns first
 	}
 	for _, step := range []func() error{r.evidence, r.chain} {
 		if err := step(); err != nil || len(r.Questions) > 0 {

@@ -35,7 +35,7 @@ func (m *matcher) MatchOf(ctx context.Context, line string) (one Matched, found 
 	return one, found, err
 }
 
-// MatchesOf returns the matches of lines, by the id of the line. A line without one is left out.
+// MatchesOf returns the matches of lines, by the id of the line. Lines that are not matched are left out.
 func (s *store) MatchesOf(ctx context.Context, lines []Line) (map[string]Matched, error) {
 	ids := make([]string, len(lines))
 	for i, l := range lines {

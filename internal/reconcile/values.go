@@ -36,7 +36,7 @@ var errDate = errors.New("must be a date, such as 2026-11-20 18:18:05")
 
 // date is a parsed date.
 type date struct {
-	first, second, year int  // of a date whose month is a number, first and second are in the order of the file
+	first, second, year int  // the first and second number of the date, in the order of the file
 	fixed               bool // first is the day and second the month, whatever the order
 	rest                string
 }
