@@ -30,8 +30,8 @@ import (
 const (
 	KeepFor       = 30 * 24 * time.Hour
 	KeepOfTenant  = 10_000 // rows
-	aMinute       = 60     // rows of one tenant and node in a minute
-	aMinuteNoKey  = 20     // of all requests without a key
+	aMinute       = 60     // maximum number of rows of one tenant on one node in a minute
+	aMinuteNoKey  = 20     // maximum number of rows of all requests without a key in a minute
 	maxShares     = 10_000 // tenants that are counted in a minute
 	queued        = 2048   // requests that wait to be written
 	batchRows     = 256
@@ -76,7 +76,7 @@ type Log struct {
 
 	mu     sync.Mutex
 	minute time.Time
-	shares map[string]int // of this minute, by tenant
+	shares map[string]int // number of rows in this minute, by tenant
 }
 
 // New makes a log. Until Start it takes requests and writes none.
