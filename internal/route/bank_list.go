@@ -38,8 +38,8 @@ func (t *Table) CheckBanks(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// compareBanks returns our active banks whose code is missing from the provider's list, and the provider's banks
-// without any of our codes.
+// compareBanks returns our active banks whose code is missing from the provider's list, and the provider's banks that have none of
+// our codes.
 func compareBanks(c *catalogue, rail string, list []provider.PayableBank) (gone, unused []string) {
 	ours := map[string]bool{}
 	for _, b := range c.Banks {

@@ -10,8 +10,8 @@ type breakerKey struct {
 	op             Operation
 }
 
-// breaker is an open breaker. After until it is half-open: one request at a time may try. probeUntil is when the next
-// request may try.
+// breaker is an open breaker. At the time until it becomes half-open: one request at a time may try the provider. At the time
+// probeUntil the next request may try.
 type breaker struct {
 	openedAt, until, probeUntil time.Time
 	hold                        time.Duration
