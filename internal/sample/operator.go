@@ -62,7 +62,7 @@ func openOperator(ctx context.Context, storage config.Storage, secret config.Sec
 	quiet := slog.New(slog.DiscardHandler)
 	books := ledger.New(d, c, "operator")
 	o := &operator{db: d, clock: c, ledger: books, access: access.New(d, c), log: audit.New(d, c), tenants: tenant.New(d, books, c)}
-	queue := jobs.New(d, c, quiet, jobs.Options{Node: "operator"}) // it runs nothing
+	queue := jobs.New(d, c, quiet, jobs.Options{Node: "operator"}) // this queue runs no jobs
 	o.senders = senderid.New(d, o.tenants, idempotency.NewAnswers(d, c), c, config.Quotas{})
 	o.treasury = treasury.New(d, books, o.tenants, c, quiet, nil) // this store adds no float
 	o.payments = payments.New(payments.Deps{DB: d, Ledger: books, Tenants: o.tenants, Jobs: queue, Clock: c, Log: quiet, Secret: secret,

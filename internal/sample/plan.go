@@ -30,7 +30,7 @@ var hourly = [24]int{7: 2, 8: 6, 9: 9, 10: 11, 11: 11, 12: 9, 13: 8, 14: 8, 15: 
 func (m *maker) plan(days int) (steps []step) {
 	for n, s := range m.shops {
 		random := rand.New(rand.NewPCG(m.seed, 100+uint64(n))) // a history, not a secret
-		for day := range days + 1 {                            // the last one is today, if it has begun
+		for day := range days + 1 {                            // the last day is today if it has begun
 			midnight := m.made.From.AddDate(0, 0, day)
 			if !midnight.Before(m.made.To) {
 				break

@@ -47,8 +47,8 @@ const (
 type Options struct {
 	Folder  string        // folder of the data, which must be missing or empty
 	Days    int           // whole UTC days; 0: Days
-	Until   time.Time     // the end of the last day; zero: now, with the past hours of today
-	Seed    uint64        // the same one makes the same history
+	Until   time.Time     // end of the last day; zero: now, including the past hours of today
+	Seed    uint64        // the same seed makes the same history
 	Secret  config.Secret // the master key; none: the folder gets a development key of its own
 	Version string        // of the program
 	// Progress receives the progress of the history; it may be nil.

@@ -25,9 +25,9 @@ type shop struct {
 	name, prefix string // prefix of its references
 	share        float64
 	mix          [kinds]float64          // shares of the kinds of its payments
-	typical      [kinds][2]money.Pesewas // the least and an ordinary amount
+	typical      [kinds][2]money.Pesewas // the smallest and an ordinary amount
 	customers    int
-	contacts     int // of its group
+	contacts     int // contacts in its group
 	otps         float64
 	newsletter   time.Weekday
 	every        int // weeks between newsletters
@@ -36,7 +36,7 @@ type shop struct {
 
 	id, key, sender, group string
 	people                 []person
-	number                 int // of the last reference
+	number                 int // number of the last reference
 }
 
 // person is a customer of a shop.
