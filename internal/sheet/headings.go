@@ -19,7 +19,7 @@ type Form struct {
 
 // Field is one value of a row.
 type Field struct {
-	Name     string   // also a heading
+	Name     string   // name of the field, which is also one of its headings
 	Headings []string // further headings; case, spaces and punctuation are ignored
 	Required bool     // the file must have a column for it
 	// Looks reports whether a text has the form of the field. If several columns fit, the one with the most such
@@ -84,8 +84,8 @@ func (f Field) fits(heading []string) []int {
 	return found
 }
 
-// headed returns the possible columns if the first row has headings. given has the headings that the caller chose for
-// fields. ok is false if no column has the key.
+// headed returns the possible columns if the first row has headings. given has the headings that the caller chose for fields. ok is
+// false if no column fits the key field.
 func (f Form) headed(first []Cell, given map[string]string) (c columns, ok bool, err error) {
 	heading := make([]string, len(first))
 	for i, cell := range first {
