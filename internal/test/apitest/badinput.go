@@ -22,7 +22,7 @@ type Case struct {
 	Name      string
 	Operation string
 	Method    string
-	URL       string // path and query, escaped as it goes over the wire
+	URL       string // path and query, escaped as in the request
 	Header    map[string]string
 	Body      []byte
 	Status    []int  // any of these
@@ -59,7 +59,7 @@ func (d *Document) BadInput(example func(operation string) Example) []Case {
 type generator struct {
 	o     Operation
 	good  Example
-	taken []string // the methods of its path
+	taken []string // methods that the path has
 	cases []Case
 }
 
@@ -193,7 +193,7 @@ func (g *generator) bodyField(f Field) {
 			body.Status = []int{http.StatusNotFound, http.StatusUnprocessableEntity}
 			body.Field = ""
 		}
-		if f.Kind == "payees" { // the field names the row and its member
+		if f.Kind == "payees" { // the name of the field contains the row and its member
 			body.Field = ""
 		}
 		if f.Kind == "request" { // a request that is not open always gets this code
@@ -348,7 +348,7 @@ func (g *generator) queryField(f Field) {
 		bad("such as no number", "12345")
 		bad("such as no numbers", "abc,12345")
 	}
-	if f.Kind == "numbers" || f.Kind == "ids" { // the lists of a body do not come here
+	if f.Kind == "numbers" || f.Kind == "ids" { // lists in a body have no cases here
 		return
 	}
 	for what, value := range texts(f) {
@@ -383,7 +383,7 @@ func (g *generator) pathField(f Field) {
 	for _, v := range []string{"%00", "a%00b", "%ff", "%0a", "%20", "%2e%2e", "..%2f..", "a%2fb", "%F0%9F%98%80", "'%20OR%201=1", strings.Repeat("x", 3000), "unknown-unknown", "%25", "%7b%7d"} {
 		bad("such as "+shorten(v), v)
 	}
-	status := []int{http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed} // without its last part it may be another path
+	status := []int{http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed} // the path without its last part may be another endpoint
 	g.add(Case{Name: f.Name + " empty", URL: g.url(f.Name, ""), Status: status})
 	if f.Kind == "phone" {
 		for _, v := range []string{"12345", "02400000000", "abcdefghij", "+14155550100"} {
@@ -434,7 +434,7 @@ func (g *generator) bodies() {
 		"with a comment": good + "// x", "with NaN": good[:len(good)-1] + `,"x":NaN}`, "with a leading zero": good[:len(good)-1] + `,"x":01}`,
 		"that is empty": " ", "with a trailing word": good + " true",
 	} {
-		if body == good { // one without members has no quotes
+		if body == good { // a body without members is unchanged
 			continue
 		}
 		g.add(Case{Name: "body " + what, Body: []byte(body), Status: broken, Code: "malformed_json"})

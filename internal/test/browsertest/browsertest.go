@@ -60,7 +60,7 @@ func Open(t testing.TB, base string) *Tab {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(binary), chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(browserTime))
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
+		options = append(options, chromedp.NoSandbox) // as root, Chromium starts only without its sandbox
 	}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
@@ -235,7 +235,7 @@ func (b *Tab) shows() string {
 
 // literal is a string of JavaScript.
 func literal(text string) string {
-	quoted, _ := json.Marshal(text) // a string marshals
+	quoted, _ := json.Marshal(text) // a string can always be marshalled
 	return string(quoted)
 }
 

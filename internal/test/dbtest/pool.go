@@ -23,8 +23,8 @@ import (
 // leased is a database that this process has.
 type leased struct {
 	url, name, template string
-	lock                *pgx.Conn // to the server; holds the lock
-	inside              *pgx.Conn // to the database; nil until it was emptied
+	lock                *pgx.Conn // connection to the server, which has the lock
+	inside              *pgx.Conn // connection to the database; nil until the database was emptied
 }
 
 // ApplicationName is the name of the connections that dbtest keeps to the databases of tests.

@@ -4,7 +4,7 @@ package identitytest
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" // as RFC 6238 has it
+	"crypto/sha1" // required by RFC 6238
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"

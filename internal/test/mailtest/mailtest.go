@@ -25,7 +25,7 @@ const (
 	Connect   Step = "connect"
 	Recipient Step = "recipient"
 	Data      Step = "data"
-	Accepted  Step = "accepted" // the mail is stored, and not answered yet
+	Accepted  Step = "accepted" // the mail is stored, and not acknowledged yet
 )
 
 // Fault describes how a server fails at a step. The zero value means no fault.
