@@ -134,7 +134,7 @@ func (c *carrier) exchange(ctx context.Context, t provider.Text) provider.Outcom
 	switch {
 	case o.Class == provider.Accepted && o.UpstreamID != "":
 		o.UpstreamID = ID(c.rail.Name, o.UpstreamID)
-	case o.TriesOther(): // the caller offers it again, and the route leads to the next provider
+	case o.TriesOther(): // the caller offers the text again, and the route leads to the next provider
 		o.Class, o.Clear = provider.NotSent, false
 	case o.Class == provider.Barred:
 		o.Class, o.RetryAfter = provider.NotSent, pauseOf(o)
