@@ -18,8 +18,8 @@ import (
 type Bank struct {
 	Name     string // in the ledger
 	Mode     tenant.Mode
-	Bank     string // such as "GCB Bank"
-	Number   string // the whole number: pages show Ending
+	Bank     string // name, such as "GCB Bank"
+	Number   string // the whole number of the account; pages show only Ending
 	Closed   bool
 	AddedAt  time.Time
 	ClosedAt time.Time

@@ -24,7 +24,7 @@ const (
 
 // Transit is our own money on its way between a bank account and a float.
 type Transit struct {
-	ID             string // of the change request that sent it
+	ID             string // id of the change request that began the transfer
 	Asset          ledger.Asset
 	Source, Target ledger.AccountID
 	Amount         money.Pesewas

@@ -79,7 +79,7 @@ func (t *Treasury) Sweep(ctx context.Context, bank Bank, amount money.Pesewas, r
 	}
 	key := bank.Key()
 	earned := func(tx *db.Tx) error {
-		if err := tx.Query(lockBanks, nil, func(*db.Row) error { return nil }); err != nil { // one sweep at a time
+		if err := tx.Query(lockBanks, nil, func(*db.Row) error { return nil }); err != nil { // only one sweep runs at a time
 			return err
 		}
 		if _, err := t.LockOpenBank(tx, bank.Name, bank.Mode); err != nil {
@@ -176,7 +176,7 @@ func (t *Treasury) CheckAdjust(ctx context.Context, of tenant.Tenant, amount mon
 // Float names our money at a provider.
 type Float struct {
 	Provider string
-	Account  string // at the provider; empty: not assigned to one
+	Account  string // account at the provider; empty: none
 	Mode     tenant.Mode
 }
 
