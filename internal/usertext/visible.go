@@ -15,16 +15,16 @@ func IsInvisible(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:
 		return false
-	case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // such as the Arabic number sign
+	case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // for example the Arabic number sign
 		return false
 	}
 	return r == brailleBlank || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 const (
-	brailleBlank = '\u2800' // a pattern without dots
+	brailleBlank = '\u2800' // a braille character without dots
 	joiner       = '\u200d'
-	asText       = '\ufe0e' // shows the symbol before it as text
+	asText       = '\ufe0e' // the symbol before it is shown as text
 	asEmoji      = '\ufe0f'
 	keycap       = '\u20e3'
 )
