@@ -228,7 +228,7 @@ func (e *event) paymentKind() string {
 	return string(e.kind)
 }
 
-// subject is an event's id with the id of its subject, for sets.
+// subject is the id of an event with its tenant and the id of its subject. Statements take sets of it.
 type subject struct{ tenant, subject, id string }
 
 var subjectColumns = []db.Column[subject]{
