@@ -34,7 +34,7 @@ const (
 // for each connection, and an answer counts for the client's address. Only the answer ends, not the connection.
 type answers struct {
 	trusted []netip.Prefix
-	time    time.Duration // within which a client must take a chunk of its answer
+	time    time.Duration // time in which a client must take a chunk of its answer
 	ended   func()        // counts an answer that ended unread
 
 	mu        sync.Mutex
