@@ -17,7 +17,7 @@ import (
 type found struct {
 	lines    []string    // lines of the exceptions that were decided
 	list     []Exception // without ids
-	payments []string    // payments that are matched, or that no statement must contain
+	payments []string    // payments that are matched, or that need not be in any statement
 }
 
 // sync updates the open exceptions of lines and payments to those that were found. An exception that a person has
