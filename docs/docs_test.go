@@ -71,7 +71,7 @@ var printed = map[string]struct {
 	in    string
 	print func(*testing.T) string
 }{
-	"packages":         {"ARCHITECTURE.md", printPackages},
+	"packages":         {"docs/packages.md", printPackages},
 	"states":           {"docs/ledger.md", printStates},
 	"collection":       {"docs/ledger.md", transitionsOf(book.KindCollection)},
 	"payout":           {"docs/ledger.md", transitionsOf(book.KindPayout)},
@@ -197,11 +197,11 @@ func printPackages(t *testing.T) string {
 			t.Errorf("internal/%s has no prose", folder)
 		}
 		if !slices.Contains(leaves, folder) {
-			out.row("[`"+folder+"`](internal/"+folder+")", says[folder], strings.Join(slices.Sorted(maps.Keys(uses[folder])), ", "))
+			out.row("[`"+folder+"`](../internal/"+folder+")", says[folder], strings.Join(slices.Sorted(maps.Keys(uses[folder])), ", "))
 		}
 	}
 	for _, folder := range leaves {
-		out.row("[`"+folder+"`](internal/"+folder+")", says[folder], "a leaf")
+		out.row("[`"+folder+"`](../internal/"+folder+")", says[folder], "a leaf")
 	}
 	return out.String()
 }
