@@ -159,10 +159,10 @@ func TestDoctor_findingsOfTheDatabase(t *testing.T) {
 		d.clock = clock.Real()
 
 		d.lastBackup(t.Context(), o)
-		d.says(t, "backup", stateWarn, "none")
+		d.says(t, "backup", stateWarn, "no record of a backup")
 		d.Environment = "production"
 		d.lastBackup(t.Context(), o)
-		d.says(t, "backup", stateFail, "none")
+		d.says(t, "backup", stateFail, "no record of a backup")
 		made := backup.Backup{Path: "/b/one"}
 		made.ID, made.MadeAt = frame.NewID(), time.Now().Add(-27*time.Hour)
 		record := func() {
