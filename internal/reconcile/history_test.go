@@ -365,6 +365,8 @@ func (h *history) ties() {
 	if err := h.Recheck(h.t.Context()); err != nil {
 		h.fails("recheck: %v", err)
 	}
+	h.match() // lines that this changed for others
+	h.match()
 	exceptions := h.everyException()
 	for _, source := range []string{mtn, monthPayouts} {
 		s, err := ParseSource(source)

@@ -39,6 +39,13 @@ const (
 
 	judgeAgain = `UPDATE statement_lines SET judged = 0 WHERE id IN (SELECT value FROM texts($1))`
 
+	// Other lines that may be decided otherwise, because a movement of their payment was matched, or is free again.
+	judgeOthers = `UPDATE statement_lines SET judged = 0 WHERE id IN (SELECT line FROM statement_exceptions WHERE payment IN (SELECT value FROM texts($1)) AND payment <> '' AND line <> ''
+AND kind IN ('state', 'twice') AND (ended_at = 0 OR ending IN ('suspense', 'released')))`
+
+	// Lines of the other movements of payments.
+	judgeLegs = `UPDATE statement_lines SET judged = 0 WHERE id IN (SELECT line FROM statement_matches WHERE payment IN (SELECT value FROM texts($1)) AND payment <> '')`
+
 	matchesOfLines = `SELECT line, payment, leg, rule, matched FROM statement_matches WHERE line IN (SELECT value FROM texts($1))`
 
 	matchesOfPayments = `SELECT line, payment, leg, rule, matched FROM statement_matches WHERE payment IN (SELECT value FROM texts($1)) AND payment <> ''`
@@ -117,7 +124,11 @@ type set struct {
 	changes  map[string]money.Pesewas // by line: those of the set, and those that a line of the set takes back
 	now      time.Time
 	verdicts map[string]verdict
-	again    []string // lines to decide about again: the other leg of their payment was matched
+
+	settlements map[string]bool        // that lines of a bank may be
+	ownAmounts  map[money.Pesewas]bool // of our own transfers
+
+	again []string // lines to decide about again: the other leg of their payment was matched
 }
 
 // byName decides about lines that name their payment, and returns the others.
@@ -143,7 +154,7 @@ func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, 
 		lines[i].within, lines[i].net = source.withinFees(), source.net()
 	}
 	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, given: map[string][]Line{}, attempts: map[string][]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{}, used: map[string]money.Pesewas{}, denied: map[string]string{}, changes: map[string]money.Pesewas{},
-		now: m.clock.Now(), verdicts: map[string]verdict{}}
+		now: m.clock.Now(), verdicts: map[string]verdict{}, settlements: map[string]bool{}, ownAmounts: map[money.Pesewas]bool{}}
 	ids, references := make([]string, len(lines)), []string{}
 	for i, l := range lines {
 		ids[i], w.changes[l.ID] = l.ID, l.change()
@@ -273,8 +284,14 @@ func (m *matcher) loadTaken(ctx context.Context, w *set) error {
 	}); err != nil {
 		return err
 	}
+	gone := map[string]bool{} // lines of the set that moved money and do not any more
+	for _, l := range w.lines {
+		gone[l.ID] = !l.moves()
+	}
 	for _, one := range list {
-		w.take(one)
+		if !gone[one.line] {
+			w.take(one)
+		}
 	}
 	return m.loadMoved(ctx, w)
 }
@@ -457,13 +474,12 @@ func (w *set) put(l Line, v verdict) {
 	if v.rule == "" || v.payment == "" {
 		return
 	}
-	if _, was := w.matched[l.ID]; !was {
-		switch o := w.payments[v.payment]; {
-		case v.leg == LegReversal && o.Movement != "":
-			w.again = append(w.again, o.Movement)
-		case v.leg == LegMovement && o.Reversing != "":
-			w.again = append(w.again, o.Reversing)
-		}
+	_, was := w.matched[l.ID]
+	switch o := w.payments[v.payment]; {
+	case v.leg == LegReversal && !was && o.Movement != "":
+		w.again = append(w.again, o.Movement)
+	case v.leg == LegMovement && (!was || l.Version > 1) && o.Reversing != "": // what it takes back may have changed
+		w.again = append(w.again, o.Reversing)
 	}
 	w.take(match{line: l.ID, payment: v.payment, leg: v.leg})
 }
@@ -478,8 +494,19 @@ func (m *matcher) write(ctx context.Context, w *set, lines []Line) error {
 	return nil
 }
 
+// judgeAround makes matching decide again about the lines of payments of which a person has changed a match.
+func judgeAround(tx *db.Tx, payments []string) error {
+	for _, sql := range []string{judgeOthers, judgeLegs} {
+		if _, err := tx.Exec(sql, payments); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 	var made []match
+	var changed, freed []string // payments
 	f := found{}
 	for _, l := range lines {
 		v := w.verdicts[l.ID]
@@ -488,7 +515,9 @@ func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 		switch {
 		case v.rule != "" && !was:
 			made = append(made, match{line: l.ID, payment: v.payment, leg: v.leg, rule: v.rule, at: w.now})
+			changed = append(changed, v.payment)
 		case v.rule == "" && was && w.matched[l.ID].leg != LegSettlement:
+			freed = append(freed, w.matched[l.ID].payment)
 			if _, err := tx.Exec(deleteMatch, l.ID); err != nil {
 				return err
 			}
@@ -518,5 +547,9 @@ func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 			return err
 		}
 	}
-	return nil
+	if _, err := tx.Exec(judgeOthers, append(changed, freed...)); err != nil || len(freed) == 0 {
+		return err
+	}
+	_, err := tx.Exec(judgeLegs, freed)
+	return err
 }

@@ -40,16 +40,16 @@ AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = statement_lines.id)
 type ownMovement struct{ id, side, reference string }
 
 // mayBeOwn reports whether rules may find that a line is a movement of our own money.
-func (s *set) mayBeOwn(l Line) bool {
-	return l.moves() && l.Amount != 0 && l.Party == "" && ourReference(l.Reference) == "" && !s.undone[[2]string{l.ID, ""}]
+func (w *set) mayBeOwn(l Line) bool {
+	return l.moves() && l.Amount != 0 && l.Party == "" && ourReference(l.Reference) == "" && !w.undone[[2]string{l.ID, ""}]
 }
 
 // loadOwn reads the amounts of our own transfers in the time of the lines. Nearly all lines have another amount, and
 // need no search of their own.
-func (m *matcher) loadOwn(ctx context.Context, s *search) error {
+func (m *matcher) loadOwn(ctx context.Context, w *set) error {
 	var from, until time.Time
-	for _, l := range s.lines {
-		if !s.mayBeOwn(l) {
+	for _, l := range w.lines {
+		if !w.mayBeOwn(l) {
 			continue
 		}
 		if from.IsZero() || l.At.Before(from) {
@@ -62,20 +62,20 @@ func (m *matcher) loadOwn(ctx context.Context, s *search) error {
 	if from.IsZero() {
 		return nil
 	}
-	apart, key := s.source.Lag()+window, s.source.Ledger()
+	apart, key := w.source.Lag()+window, w.source.Ledger()
 	return m.db.Read(ctx, func(tx *db.Tx) error {
-		clear(s.ownAmounts)
+		clear(w.ownAmounts)
 		return tx.Query(ownAmounts, []any{key.Asset, key.ID, from.Add(-apart), until.Add(apart)}, func(r *db.Row) error {
 			var amount money.Pesewas
 			err := r.Scan(&amount)
-			s.ownAmounts[amount] = true
+			w.ownAmounts[amount] = true
 			return err
 		})
 	})
 }
 
 // own matches a line with a movement of our own money between a bank account and a float, and reports whether it did.
-func (m *matcher) own(ctx context.Context, w *search, l Line) (matched bool, err error) {
+func (m *matcher) own(ctx context.Context, w *set, l Line) (matched bool, err error) {
 	if !w.mayBeOwn(l) || !w.ownAmounts[l.Amount] {
 		return false, nil
 	}

@@ -54,10 +54,10 @@ func (s *store) Pair(tx *db.Tx, pairs []Pairing, digest, actor string) error {
 	if err != nil {
 		return err
 	}
-	lines := make([]string, len(list))
+	lines, payments := make([]string, len(list)), make([]string, len(list))
 	for i, e := range list {
 		p := by[e.ID]
-		lines[i] = e.Line
+		lines[i], payments[i] = e.Line, p.Payment
 		if _, err := tx.Exec(insertMatch, e.Line, p.Payment, string(p.Leg), string(RulePerson), actor, s.clock.Now()); err != nil {
 			if errors.Is(err, db.ErrUnique) {
 				err = problem.Wrap(err, problem.Duplicate, "line_matched", "The line or the payment is matched already")
@@ -67,6 +67,9 @@ func (s *store) Pair(tx *db.Tx, pairs []Pairing, digest, actor string) error {
 		if err := s.agree(tx, e); err != nil {
 			return err
 		}
+	}
+	if err := judgeAround(tx, payments); err != nil {
+		return err
 	}
 	_, err = tx.Exec(judgeAgain, lines)
 	return err

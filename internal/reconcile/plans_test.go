@@ -30,7 +30,7 @@ func TestQueries_readNoTableWhole(t *testing.T) {
 	d := dbtest.Open(t, db.SQLite)
 	for name, sql := range map[string]string{
 		"linesByIdentity": linesByIdentity, "linesByReference": linesByReference, "linesOfStatement": linesOfStatement, "countDays": countDays,
-		"openLines": openLines, "judgeAgain": judgeAgain, "matchesOfLines": matchesOfLines, "matchesOfPayments": matchesOfPayments,
+		"openLines": openLines, "judgeAgain": judgeAgain, "judgeOthers": judgeOthers, "judgeLegs": judgeLegs, "matchesOfLines": matchesOfLines, "matchesOfPayments": matchesOfPayments,
 		"undoneOfLines": undoneOfLines, "bookedFees": bookedFees, "exceptionsOfLines": exceptionsOfLines,
 		"exceptionsOfPayments": exceptionsOfPayments, "everyOfPayments": everyOfPayments, "standingExceptions": standingExceptions,
 		"sumOfSettlement": sumOfSettlement, "insertSettled": insertSettled, "countAlike": countAlike, "selectExceptions": selectExceptions,

@@ -28,9 +28,7 @@ type search struct {
 	upstream  map[string][]string // payments by line
 	similar   map[string][]string
 
-	settlements map[string]bool        // that lines of a bank may be
-	ownAmounts  map[money.Pesewas]bool // of our own transfers
-	unmatched   map[similarity][]time.Time
+	unmatched map[similarity][]time.Time
 }
 
 // bySearch decides about lines that name no payment: by the provider's id, the settlement, amount and party, or a text that mentions a
@@ -43,15 +41,18 @@ func (m *matcher) bySearch(ctx context.Context, source Source, lines []Line) err
 	if err != nil {
 		return err
 	}
-	s := &search{set: w, byID: map[string][]string{}, bySimilar: map[similarity][]string{}, upstream: map[string][]string{}, similar: map[string][]string{},
-		settlements: map[string]bool{}, ownAmounts: map[money.Pesewas]bool{}, unmatched: map[similarity][]time.Time{}}
+	s := &search{set: w, byID: map[string][]string{}, bySimilar: map[similarity][]string{}, upstream: map[string][]string{}, similar: map[string][]string{}, unmatched: map[similarity][]time.Time{}}
 	s.index()
-	steps := []func(context.Context, *search) error{m.loadSettlements, m.loadOwn}
-	if !source.Bank() {
-		steps = append(steps, m.walk, m.loadRivals)
+	for _, step := range []func(context.Context, *set) error{m.loadSettlements, m.loadOwn} {
+		if err := step(ctx, w); err != nil {
+			return err
+		}
 	}
-	for _, step := range steps {
-		if err := step(ctx, s); err != nil {
+	if !source.Bank() {
+		if err := m.walk(ctx, s); err != nil {
+			return err
+		}
+		if err := m.loadRivals(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -170,10 +171,10 @@ func (m *matcher) searched(ctx context.Context, s *search, l Line) (decided bool
 		s.put(l, byReference(l, list[0], RuleProviderID, lag, s.now))
 		return true, nil
 	}
-	if settled, err := m.settle(ctx, s, l); err != nil || settled {
+	if settled, err := m.settle(ctx, s.set, l); err != nil || settled {
 		return settled, err
 	}
-	if own, err := m.own(ctx, s, l); err != nil || own {
+	if own, err := m.own(ctx, s.set, l); err != nil || own {
 		return own, err
 	}
 	if o, ok := bySimilar(l, s.candidates(l, s.similar[l.ID]), s.rivals(l), lag); ok {

@@ -27,23 +27,23 @@ AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)
 )
 
 // loadSettlements reads which settlements of the lines of a bank have movements. Others need no search of their own.
-func (m *matcher) loadSettlements(ctx context.Context, s *search) error {
+func (m *matcher) loadSettlements(ctx context.Context, w *set) error {
 	var ids []string
-	for _, l := range s.lines {
-		if s.source.Bank() && l.Settlement != "" {
+	for _, l := range w.lines {
+		if w.source.Bank() && l.Settlement != "" {
 			ids = append(ids, l.Settlement)
 		}
 	}
 	if len(ids) == 0 {
 		return nil
 	}
-	mode := string(s.source.Mode) + "/"
+	mode := string(w.source.Mode) + "/"
 	return m.db.Read(ctx, func(tx *db.Tx) error {
-		clear(s.settlements)
-		return tx.Query(openSettlements, []any{ids, int64(len(mode)), mode, s.source.ID}, func(r *db.Row) error {
+		clear(w.settlements)
+		return tx.Query(openSettlements, []any{ids, int64(len(mode)), mode, w.source.ID}, func(r *db.Row) error {
 			var id string
 			err := r.Scan(&id)
-			s.settlements[id] = true
+			w.settlements[id] = true
 			return err
 		})
 	})
@@ -51,7 +51,7 @@ func (m *matcher) loadSettlements(ctx context.Context, s *search) error {
 
 // settle matches a line of a bank with the movements of one settlement if they add up to the line, with or without
 // their fees. It reports whether it did.
-func (m *matcher) settle(ctx context.Context, w *search, l Line) (settled bool, err error) {
+func (m *matcher) settle(ctx context.Context, w *set, l Line) (settled bool, err error) {
 	if !w.settlements[l.Settlement] || w.undone[[2]string{l.ID, ""}] {
 		return false, nil
 	}

@@ -103,6 +103,9 @@ func (m *matcher) Undo(ctx context.Context, line, actor, reason string) error {
 				return err
 			}
 		}
+		if err := judgeAround(tx, []string{list[0].payment}); err != nil {
+			return err
+		}
 		_, err = tx.Exec(judgeAgain, []string{line})
 		return err
 	})
