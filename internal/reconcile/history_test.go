@@ -392,7 +392,7 @@ func (h *history) ties() {
 				if err != nil {
 					h.t.Fatal(err)
 				}
-				denied[e.Payment] = denied[e.Payment] || l.Status == StatusFailed
+				denied[e.Payment] = denied[e.Payment] || l.Status == StatusFailed && (l.Amount > 0) == (source == mtn)
 			}
 		}
 		for _, r := range h.pays[source] {
@@ -431,8 +431,8 @@ func (h *history) everyException() (list []Exception) {
 // payment, matches that are undone while their exceptions are resolved, and resolutions of exceptions as they were earlier. After each step
 // the statements differ from the books by exactly the open exceptions, so that no line was used twice and none was lost.
 func TestHistory_exceptionsExplainTheDifference(t *testing.T) {
-	const lives, steps = 12, 40
-	for seed := range uint64(lives) {
+	const steps = 40
+	for _, seed := range []uint64{16, 20, 36, 57, 63, 66, 73, 151} { // each found a fault
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newHistory(t, d, seed)

@@ -52,9 +52,9 @@ AND kind IN ('state', 'twice') AND (ended_at = 0 OR ending IN ('suspense', 'rele
 
 	undoneOfLines = `SELECT line, payment, '', '', NULL FROM statement_undone WHERE line IN (SELECT value FROM texts($1))`
 
-	// Payments with an exception of a failed line that a person has not ended as settled.
+	// Payments with an exception of a failed line of their movement that a person has not ended as settled.
 	deniedPayments = `SELECT e.payment, min(e.line) FROM statement_exceptions e JOIN statement_lines l ON l.id = e.line AND l.status = 'failed'
-WHERE e.payment IN (SELECT value FROM texts($1)) AND e.payment <> '' AND e.line <> '' AND e.kind = 'state' AND e.ending NOT IN ('agreed', 'settled') GROUP BY e.payment`
+JOIN payments p ON p.id = e.payment AND (l.amount > 0) = (p.kind = 'collection') WHERE e.payment IN (SELECT value FROM texts($1)) AND e.payment <> '' AND e.line <> '' AND e.kind = 'state' AND e.ending NOT IN ('agreed', 'settled') GROUP BY e.payment`
 
 	deleteMatch = `DELETE FROM statement_matches WHERE line = $1`
 
