@@ -3,6 +3,7 @@ package inbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -423,6 +424,41 @@ func TestTexts_erasedAndSwept(t *testing.T) {
 		f.Clock.Advance(defaultKeep + time.Second)
 		if err := f.inbox.sweep(t.Context()); err != nil || len(f.texts("shop")) != 0 {
 			t.Errorf("%q are left, %v", f.texts("shop"), err)
+		}
+	})
+}
+
+// A text is gone after its time in every place: also in its event, which webhooks keep longer, and in the receiver's response.
+// A text whose event is not delivered yet stays.
+func TestSweep_leavesNoText(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		url := "https://shop.example/texts"
+		f.Write(func(tx *db.Tx) error { _, _, err := f.Tenants.Set(tx, "shop", tenant.Change{SMSURL: &url}); return err })
+		f.receive(f.text(ama, "1400", "my secret wish"), f.text(kofi, "1400", "another wish"))
+		change := func(sql string, args ...any) {
+			t.Helper()
+			f.Write(func(tx *db.Tx) error { _, err := tx.Exec(sql, args...); return err })
+		}
+		change(`UPDATE webhook_events SET state = 'delivered', ended_at = 1 WHERE body LIKE '%secret%'`)
+		f.Clock.Advance(defaultKeep + time.Second)
+		for range 2 {
+			if err := f.inbox.sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found := dbtest.Holding(t, d, "secret wish"); len(found) > 0 {
+			t.Errorf("the text is in %v", found)
+		}
+		if found := dbtest.Holding(t, d, "another wish"); !slices.Equal(found, []string{"inbox_texts.message", "webhook_events.body"}) {
+			t.Errorf("the text whose event waits is in %v", found)
+		}
+		change(`UPDATE webhook_events SET state = 'delivered', ended_at = 1 WHERE state = 'pending'`)
+		if err := f.inbox.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if found := dbtest.Holding(t, d, " wish"); len(found) > 0 {
+			t.Errorf("at last the texts are in %v", found)
 		}
 	})
 }

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/webhook"
 )
 
 const (
 	partsEvery = time.Minute
 	sweepEvery = 10 * time.Minute
-	sweepSet   = 1_000 // rows of a transaction
+	sweepSet   = 200 // rows of a transaction
 )
 
 const (
@@ -18,7 +19,9 @@ const (
 		GROUP BY mode, sender, number, reference, total HAVING min(received_at) < $1 ORDER BY min(received_at) LIMIT $2`
 	sweepParts = `DELETE FROM inbox_parts WHERE (mode, sender, number, reference, total, no) IN
 		(SELECT mode, sender, number, reference, total, no FROM inbox_parts WHERE joined_at <> 0 AND received_at < $1 ORDER BY received_at LIMIT $2)`
-	sweepTexts = `DELETE FROM inbox_texts WHERE id IN (SELECT id FROM inbox_texts WHERE received_at < $1 ORDER BY received_at LIMIT $2)`
+	// Ids are in the order of their times, so the first rows are the oldest.
+	oldTexts   = `SELECT id, tenant FROM inbox_texts WHERE received_at < $1 AND id > $2 ORDER BY id LIMIT $3`
+	deleteText = `DELETE FROM inbox_texts WHERE id = $1`
 )
 
 // closeParts stores the texts whose last part does not come, without it.
@@ -50,7 +53,38 @@ func (s *Store) closeParts(ctx context.Context) error {
 	return db.Prune(ctx, s.DB, sweepParts, sweepSet, s.Clock.Ago(partsWait+repeatWithin))
 }
 
-// sweep deletes texts that are older than they are kept.
+// sweep deletes texts that are older than they are kept, and empties their events. A text whose event is not delivered yet
+// stays until it is.
 func (s *Store) sweep(ctx context.Context) error {
-	return db.Prune(ctx, s.DB, sweepTexts, sweepSet, s.Clock.Ago(s.Keep))
+	type old struct{ id, tenant string }
+	before := s.Clock.Ago(s.Keep)
+	for after := ""; ; {
+		var set []old
+		if err := s.DB.Read(ctx, func(tx *db.Tx) error {
+			set = nil
+			return tx.Query(oldTexts, []any{before, after, sweepSet}, func(r *db.Row) error {
+				var o old
+				err := r.Scan(&o.id, &o.tenant)
+				set = append(set, o)
+				return err
+			})
+		}); err != nil || len(set) == 0 {
+			return err
+		}
+		if err := s.DB.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+			for _, o := range set {
+				pending, err := webhook.EmptyEvents(tx, o.tenant, o.id)
+				if err != nil {
+					return err
+				}
+				if !pending {
+					tx.Defer(deleteText, -1, o.id)
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		after = set[len(set)-1].id
+	}
 }

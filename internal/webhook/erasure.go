@@ -13,6 +13,25 @@ const (
 	emptyAnswers = `UPDATE webhook_attempts SET answer = '' WHERE tenant = $1 AND event IN (SELECT value FROM texts($2)) AND answer <> ''`
 )
 
+const (
+	pendingOf  = `SELECT 1 FROM webhook_events WHERE tenant = $1 AND subject = $2 AND state = 'pending' LIMIT 1`
+	emptyOf    = `UPDATE webhook_events SET body = '{}', erased = 1 WHERE tenant = $1 AND subject = $2 AND state <> 'pending'`
+	emptyTried = `UPDATE webhook_attempts SET answer = '' WHERE tenant = $1 AND answer <> ''
+		AND event IN (SELECT id FROM webhook_events WHERE tenant = $1 AND subject = $2)`
+)
+
+// EmptyEvents empties the bodies of a subject's events, whose data is no longer kept, and the receivers' responses. An
+// emptied event is not sent again. If an event is not delivered yet, EmptyEvents changes nothing and returns true.
+func EmptyEvents(tx *db.Tx, tenant, subject string) (pending bool, err error) {
+	var one int64
+	if pending, err = tx.One(pendingOf, []any{tenant, subject}, &one); err != nil || pending {
+		return pending, err
+	}
+	tx.Defer(emptyOf, -1, tenant, subject)
+	tx.Defer(emptyTried, -1, tenant, subject)
+	return false, nil
+}
+
 // eventTexts has the body and the address of an event.
 type eventTexts struct{ id, url, body string }
 
