@@ -91,7 +91,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 		Contacts: contacts.New(d, tenants, answers, c, config.Quotas{}), Clock: c, Log: quiet, Secret: secret,
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: unsent{}}})
 	f.rail = &silent{}
-	routes := route.New(d, c, quiet, []string{"hubtel"}, []provider.Rail{{Name: "hubtel", Mode: "live", VisibleAfter: 5 * time.Minute, Disburser: f.rail, Collector: f.rail}})
+	routes := route.New(d, c, quiet, []string{"hubtel"}, []provider.Rail{{Name: "hubtel", Mode: "live", VisibleAfter: 5 * time.Minute, Disburser: f.rail, Collector: f.rail, BankNames: f.rail}})
 	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckFloat)
 	pays := payments.New(payments.Deps{Treasury: orders, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Webhooks: hooks, Routes: routes, Lookups: lookup.New(d, tenants, routes, c),
 		Clock: c, Log: quiet, Secret: secret, Recovery: f.lost, CallbackURL: func(provider.Rail) string { return "" },

@@ -223,6 +223,10 @@ func (a *Changes) acceptPayout(ctx context.Context, o Order, order PayoutOrder, 
 		if pay.Charges != order.Fee {
 			return nil, errChanged("The fee")
 		}
+		// The name is looked up again, perhaps by another provider, whose code of the bank may lead to somebody else.
+		if pay.Channel == book.ChannelBank && order.Registered != "" && !SameName(pay.AccountName, order.Registered) {
+			return nil, errChanged("The registered name")
+		}
 		return plan.pending(ctx, payoutRequest(pay))
 	}
 	p.Requester.Adopted = a.adopted(o, KindSendPayout)

@@ -143,7 +143,38 @@ func TestPayoutOrder_refused(t *testing.T) {
 	})
 }
 
-// A fault at any boundary of the database leaves a payout with its request, or neither.
+// A payout to a bank account is not sent under another name than the one that the page showed.
+func TestPayoutOrder_otherName(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		if err := f.routes.Seed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		banks, err := f.routes.Banks(t.Context(), f.tenant.ID, string(f.tenant.Mode))
+		if err != nil || len(banks) == 0 {
+			t.Fatal(banks, err)
+		}
+		had, bank := f.wallet(), Values{"channel": banks[0].ID, "account_number": "0011220031"}
+		shown := func(name string) Values {
+			v := maps.Clone(bank)
+			v["registered"] = name
+			return v
+		}
+		_, err = f.onPage(f.finance, newID(), shown("Ama Mensah"))
+		f.refused(err, problem.Invalid, CodeChanged)
+		if f.wallet() != had {
+			t.Errorf("the wallet has %s of %s", f.wallet(), had)
+		}
+		r, err := f.onPage(f.finance, newID(), shown("Kofi Badu"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pay := f.payment(r.ID); pay.AccountName != "BADU, KOFI" {
+			t.Errorf("%+v", pay)
+		}
+	})
+}
+
+// Whatever breaks off at each boundary of the database, there is a payout with its request, or neither.
 func TestPayoutOrder_broken(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, Approvers: 0})
