@@ -66,7 +66,7 @@ func TestPaymentPage_tellsWhereTheMoneyIs(t *testing.T) {
 	for _, base := range []string{"/app/" + demoTenant, "/ops"} {
 		page := base + "/payments/" + open
 		b.until(page, "GHS 75.40 was paid to the recipient on")
-		b.want(http.StatusOK, page+"/receipt", "GHS 75.40", "Payout, TELECEL", "receipt-0001", "Date and time (UTC)", "Paid to", "233200000001", "Fees", "GHS 0.75")
+		b.want(http.StatusOK, page+"/receipt", "GHS 75.40", "Payout, Telecel", "receipt-0001", "Date and time (UTC)", "Paid to", "233200000001", "Fees", "GHS 0.75")
 		b.post(http.StatusSeeOther, page+"/ask").leads(t, page)
 	}
 	b.ask("10.00", "0240000040", "receipt-0002")

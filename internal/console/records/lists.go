@@ -46,7 +46,7 @@ func Columns(v *console.Visit, ofOneKind bool, names map[string]string) []consol
 			OnPage(!ofOneKind).Laid(console.Under),
 		console.ID("Reference", "reference", func(p payment) string { return ReferenceOf(v, p) }).Laid(console.Link),
 		console.Text("", "ext_transaction_id", func(p payment) string { return p.ProviderReference }),
-		console.Text("Channel", "channel", func(p payment) string { return p.Channel }).Laid(console.Wide),
+		console.Coded("Channel", "channel", func(p payment) templ.Component { return page.Text(words.Channel(p.Channel)) }, func(p payment) string { return p.Channel }).Laid(console.Wide),
 		console.Text("Number", "account", func(p payment) string { return Account(v, p.Account) }).Laid(console.Wide),
 		console.Text("", "account_name", func(p payment) string { return accountName(v, p) }),
 		console.Money("Amount", "amount", func(p payment) money.Pesewas { return p.Amount }),

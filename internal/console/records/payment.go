@@ -224,7 +224,7 @@ func (ps *Pages) RevealNumber(v *console.Visit) (console.Answer, error) {
 	if err := v.Use(identity.Reveals, p.ID, v.Entry("number.reveal", p.Tenant, p.ID)); err != nil {
 		return console.Answer{}, err
 	}
-	facts := []page.Fact{{Name: "Channel", Value: page.Text(p.Channel)}, {Name: "Number", Value: page.Copyable(p.Account)}, {Name: "Name", Value: page.Text(cmp.Or(p.AccountName, "unknown"))}, {Name: "Amount", Value: page.Money(p.Amount)}}
+	facts := []page.Fact{{Name: "Channel", Value: page.Text(words.Channel(p.Channel))}, {Name: "Number", Value: page.Copyable(p.Account)}, {Name: "Name", Value: page.Text(cmp.Or(p.AccountName, "unknown"))}, {Name: "Amount", Value: page.Money(p.Amount)}}
 	const title = "Phone or account number"
 	return console.Answer{Title: title, Body: page.Revealed(title, "The audit log records that you viewed this number.", facts, v.FormPage)}, nil
 }
@@ -278,7 +278,7 @@ func (s story) facts(v *console.Visit) []page.Fact {
 	add("Net amount", page.Money(p.Net()), p.Kind == book.KindCollection)
 	add("Refunded", page.Money(p.Refunded), p.Refunded > 0)
 	add("Refund of", page.Anchor(s.base+"/payments/"+p.RefundOf, "Collection"), p.RefundOf != "")
-	add("Channel", page.Text(p.Channel), true)
+	add("Channel", page.Text(words.Channel(p.Channel)), true)
 	add("Number", page.Text(Account(v, p.Account)), p.Account != "")
 	add("Name", page.Text(p.AccountName), p.AccountName != "" && v.Can(seeNumbers))
 	add("Description", page.Text(masks(v, p.Account).Replace(p.Label)), p.Label != "")

@@ -44,7 +44,7 @@ func (s story) receipt(v *console.Visit) []page.Fact {
 	}
 	facts := []page.Fact{
 		{Name: "Amount", Value: page.Money(p.Amount)},
-		{Name: "Type", Value: page.Text(words.KindWords[p.Kind] + ", " + p.Channel)},
+		{Name: "Type", Value: page.Text(words.KindWords[p.Kind] + ", " + words.Channel(p.Channel))},
 		{Name: "Status", Value: page.Text(status)},
 		{Name: "Reference", Value: page.ID(ReferenceOf(v, p))},
 		{Name: "Transaction ID", Value: page.ID(cmp.Or(p.ProviderReference, p.ID))},

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/console/words"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -51,7 +52,7 @@ func (ps *Pages) RefundForm() approvals.Form {
 			if refund.RefundWay == book.RefundByRail {
 				way = "a refund by the provider"
 			}
-			return fmt.Sprintf("Collection %s from %s %s. You can still refund %s, with a fee of %s for the whole amount. The money goes back as %s, who may see the reason. The next page shows the fee for your amount.", ReferenceOf(v, of), of.Channel, Account(v, of.Account),
+			return fmt.Sprintf("Collection %s from %s %s. You can still refund %s, with a fee of %s for the whole amount. The money goes back as %s, who may see the reason. The next page shows the fee for your amount.", ReferenceOf(v, of), words.Channel(of.Channel), Account(v, of.Account),
 				page.Cedis(refund.Amount), page.Cedis(refund.Charges), way), nil
 		},
 		Fields: func(v *console.Visit) ([]page.Field, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/a-h/templ"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/words"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
@@ -153,7 +154,7 @@ func (s statementView) totals() page.Grid {
 	type total = statement.Total
 	return console.Grid([]console.Column[total]{
 		console.Text("Type", "", func(t total) string { return t.Type.Title() }),
-		console.Text("Channel", "", func(t total) string { return t.Channel }),
+		console.Text("Channel", "", func(t total) string { return words.Channel(t.Channel) }),
 		console.Count("Movements", "", func(t total) int64 { return t.Count }).Laid(console.Minor),
 		console.Shown("In", func(t total) templ.Component { return s.amount(t.In) }).Laid(console.Right),
 		console.Shown("Out", func(t total) templ.Component { return s.amount(t.Out) }).Laid(console.Right),

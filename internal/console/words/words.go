@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/tenant"
@@ -17,6 +18,17 @@ import (
 
 // InWords is the smallest amount that a form also shows in words.
 const InWords = money.Pesewas(5_000_00)
+
+// Channel returns the name of a payment's channel, such as Telecel.
+func Channel(code string) string {
+	switch code {
+	case book.ChannelBank:
+		return "Bank"
+	case book.ChannelWallet:
+		return "Wallet"
+	}
+	return msisdn.Network(code).Name()
+}
 
 // Mode names the mode of an account.
 func Mode(m tenant.Mode) string {
