@@ -64,12 +64,16 @@ func (r *rails) account(p book.Payment) string {
 // choose sets the best available rail of a payment that has none. It checks that the rail of any other payment is
 // available. The caller must return the probe unless it submits the payment.
 func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (probe *route.Probe, err error) {
-	if pay.Rail != "" {
+	op, channel := operation(*pay)
+	switch {
+	case pay.Rail != "" && op == route.DisburseBank: // the rail was chosen by the name of the payee
 		var w route.Work
 		if w, err = r.work(ctx, *pay); err == nil {
 			probe, err = r.routes.AdmitFor(ctx, pay.Rail, w)
 		}
-	} else {
+	case pay.Rail != "":
+		probe, err = r.routes.Admit(ctx, pay.Rail, op, channel, pay.Tenant, pay.Mode)
+	default:
 		var best []provider.Rail
 		if best, probe, err = r.best(ctx, *pay); err == nil {
 			pay.Rail = best[0].Name
