@@ -153,7 +153,7 @@ func TestPayoutOrder_otherName(t *testing.T) {
 		if err != nil || len(banks) == 0 {
 			t.Fatal(banks, err)
 		}
-		had, bank := f.wallet(), Values{"channel": banks[0].ID, "account_number": "0011220031"}
+		had, bank := f.wallet(), Values{"channel": ToBank + banks[0].ID, "account_number": "0011220031"}
 		shown := func(name string) Values {
 			v := maps.Clone(bank)
 			v["registered"] = name
