@@ -3,10 +3,12 @@
 package app_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,32 +17,45 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// growthLooks is the number of times that each page is read. Only the best time counts, because other programs share the machine.
-const growthLooks = 3
+// growthLooks is how often each size is asked for a page.
+const growthLooks = 5
 
 // pageOfGrowth is the number of rows of a page of the history.
 const pageOfGrowth = 50
 
-// look measures the time of pages: lists with each filter, searches, statements, days, and files.
-func (g *grown) look() {
+// A wait is something that a person waits for, with the same label at every size.
+type wait struct {
+	label string
+	once  func()
+}
+
+// waits are the pages: lists with each filter, searches, statements and days; and a search by command.
+func (g *grown) waits() (all []wait) {
 	payouts := g.rows * 4 / 5
 	last := payouts / pageOfGrowth
-	g.waited("history by the interface, first page", g.page(1))
-	g.waited("history by the interface, middle page", g.page(last/2))
-	g.waited("history by the interface, last page", g.page(last))
+	api := newClient(g.server.ready.APIURL, g.key)
+	for label, n := range map[string]int64{"first": 1, "middle": last / 2, "last": last} {
+		all = append(all, wait{"history by the interface, " + label + " page", func() { g.page(api, n) }})
+	}
+	read := func(label, path string) { all = append(all, wait{label, func() { g.visitor.get(path) }}) }
 	for _, l := range g.lists(payouts) {
-		g.waited(l.label, g.read(l.path))
+		read(l.label, l.path)
 	}
 	for _, by := range []labelled{{"our id", g.oldest.ID}, {"the account's reference", g.oldest.Reference}, {"our reference", g.oldest.ProviderReference}, {"a beginning", g.oldest.Reference[:8]},
 		{"a number", g.oldest.Account}, {"an amount", "10.00"}, {"a name", "ama mensah"}, {"the provider's id", "1000000000"}, {"nothing", "nothing-like-it"}} {
 		query := "/search?" + url.Values{"q": {by.path}}.Encode()
-		g.waited("search by "+by.label, g.read("/ops"+query))
-		g.waited("search of the account by "+by.label, g.read("/app/"+g.tenant+query))
+		read("search by "+by.label, "/ops"+query)
+		read("search of the account by "+by.label, "/app/"+g.tenant+query)
 	}
-	g.waited("find by command", g.timed(3, "payouts", "find", "nothing-like-it"))
-	day := g.day()
+	all = append(all, wait{"find by command", func() { g.where.command(g.b, "payouts", "find", "nothing-like-it") }})
+	slices.SortStableFunc(all, func(x, y wait) int { return cmp.Compare(x.label, y.label) })
+	return all
+}
+
+// files measures files of a day.
+func (g *grown) files() {
+	payouts, day, base := g.rows*4/5, g.day(), "/app/"+g.tenant
 	g.each("statement file of a day, by command,", g.timed(1, "ledger", "statement", g.tenant, "--from", day, "--to", day), g.rows/growthDays)
-	base := "/app/" + g.tenant
 	g.each("file of a day's payouts, each", g.once(base+"/payouts.csv?from="+day+"&to="+day), payouts/growthDays)
 	g.each("file of a day's statement, each", g.once(base+"/statement.csv?from="+day+"&to="+day), g.rows/growthDays)
 	g.each("journal of a day, each payment", g.once("/ops/journal.csv?from="+day+"&to="+day), g.rows/growthDays)
@@ -134,16 +149,13 @@ func (g *grown) reconcile() {
 const statementHeading = `Id,"External Transaction Id","Date","Status","Type","Provider Category","Information","Note/Message","From","From Name","From Handler Name","To","To Name",` +
 	`"To Handler Name","Initiated By","On Behalf Of","Amount","Currency","Fee","Currency","Discount","Currency","Promotion","Currency","Coupon","Currency","Balance","Currency"` + "\n"
 
-// page returns the time to read page n of the history.
-func (g *grown) page(n int64) time.Duration {
-	api := newClient(g.server.ready.APIURL, g.key)
-	return best(growthLooks, func() {
-		var rows []map[string]any
-		api.get(g.b, fmt.Sprintf("/payment-api/transfers/history?page_size=%d&page=%d", pageOfGrowth, n), &rows)
-		if len(rows) == 0 {
-			g.b.Fatalf("page %d is empty", n)
-		}
-	})
+// page reads a page of the history.
+func (g *grown) page(api *client, n int64) {
+	var rows []map[string]any
+	api.get(g.b, fmt.Sprintf("/payment-api/transfers/history?page_size=%d&page=%d", pageOfGrowth, n), &rows)
+	if len(rows) == 0 {
+		g.b.Fatalf("page %d is empty", n)
+	}
 }
 
 // read measures the time of a page of the console. A file is read only once, because a person downloads few files in an hour.
