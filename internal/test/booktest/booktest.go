@@ -29,6 +29,7 @@ const setOfPayments = 1000
 type Loader struct {
 	Clock  *clock.Clock // manual: the time of the payments
 	Ledger *ledger.Ledger
+	Rail   string // of the payments; New sets one that does not exist
 	book   *book.Book
 	db     *db.DB
 	jobs   *jobs.Queue
@@ -52,7 +53,7 @@ func New(t testing.TB, d *db.DB, from time.Time) *Loader {
 		RequestOpen: func(book.Payment) bool { return false }, Opened: func(book.Payment) {}, Closed: func(string) {},
 		RefundRefused: func(book.Payment, error) {}, Account: func(book.Payment) string { return "" },
 	})
-	return &Loader{Clock: c, Ledger: l, book: b, db: d, jobs: q, t: t}
+	return &Loader{Clock: c, Ledger: l, Rail: "load", book: b, db: d, jobs: q, t: t}
 }
 
 // Close ends the loader.
@@ -85,9 +86,9 @@ func (l *Loader) Tenant(name string, amount money.Pesewas) tenant.Tenant {
 	return made
 }
 
-// Load accepts payments of one account, with a pause of the clock between two payments, and returns them as accepted. Every fifth
-// payment is a collection, the others are payouts. All except the last ones are settled, and one of 25 fails. Their provider does
-// not exist, so a server on the same database leaves the last ones open.
+// Load accepts payouts of one account, with a pause of the clock between two payouts. It settles all except the last ones. One of 25
+// fails. Every fifth payment is a collection. Unless Rail is changed, their provider does not exist, so a server that runs on the same
+// database leaves the last ones open. It returns the payments as accepted.
 func (l *Loader) Load(of tenant.Tenant, n, open int, pause time.Duration) (all []book.Payment) {
 	l.t.Helper()
 	for left := n; left > 0; left -= setOfPayments {
@@ -105,7 +106,7 @@ func (l *Loader) accept(of tenant.Tenant, n int, pause time.Duration) []book.Pay
 	for i := range n {
 		l.n++
 		l.Clock.Advance(pause)
-		pay := book.Payment{ID: book.NewID(l.Clock.Now()), Tenant: of.ID, Kind: book.KindPayout, Mode: string(of.Mode), Channel: "MTN", Rail: "load",
+		pay := book.Payment{ID: book.NewID(l.Clock.Now()), Tenant: of.ID, Kind: book.KindPayout, Mode: string(of.Mode), Channel: "MTN", Rail: l.Rail,
 			Reference: fmt.Sprintf("load-%09d", l.n), ProviderReference: uuid.NewString(), Amount: 10 * money.Cedi, Charges: 10, FeeBearer: book.BearerMerchant,
 			Account: fmt.Sprintf("2332%08d", l.n%90_000_000), AccountName: "AMA MENSAH", Key: "load", Status: book.StatusPending, CreatedAt: l.Clock.Now(), Attempt: 1, Submissions: 1}
 		if l.n%5 == 0 {
