@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/reconcile"
 )
 
@@ -79,7 +80,12 @@ func selectedOf(n reconcile.Selection) selected {
 }
 
 // cedis formats an amount in the money of its statement, live or test.
-func cedis(amount money.Pesewas) string { return "GHS " + money.Grouped(amount.String()) }
+func cedis(amount money.Pesewas) string {
+	if amount < 0 {
+		return "−" + cedis(-amount)
+	}
+	return "GHS " + money.Grouped(amount.String())
+}
 
 // selectExceptions finds one exception, or all exceptions that the fields select. It returns only exceptions that are
 // open or in suspense.
@@ -141,7 +147,7 @@ func (a *Changes) selectedFacts(ctx context.Context, n reconcile.Selection, dige
 		return append(list, lineFacts(n)...), nil
 	}
 	e := n.List[0]
-	list = append(list, Fact{Name: "Account", Value: e.Source}, Fact{Name: "Difference", Value: e.Reason})
+	list = append(list, Fact{Name: "Account", Value: titleOf(e.Source)}, Fact{Name: "Difference", Value: e.Reason})
 	if e.Payment == "" {
 		return list, nil
 	}
@@ -191,10 +197,22 @@ func fileFacts(n reconcile.Selection) (list []Fact) {
 	return list
 }
 
-// lastAnswer returns the final status that the provider reported last: success or failed.
-func lastAnswer(p book.Payment) string {
-	if p.Status.Open() {
-		return "not final"
+// titleOf names the account of statements with an id.
+func titleOf(source string) string {
+	s, err := reconcile.ParseSource(source)
+	if err != nil {
+		return source
 	}
-	return p.ProviderState().String()
+	return s.Title()
+}
+
+// lastAnswer returns the final status that the provider reported last, in the words of the exception's page.
+func lastAnswer(p book.Payment) string {
+	switch {
+	case p.Status.Open():
+		return "not final"
+	case p.ProviderState() == provider.Success:
+		return "paid"
+	}
+	return "not paid"
 }

@@ -189,8 +189,8 @@ func blanks(accounts []closing.Account) string {
 var accountColumns = []console.Column[closing.Account]{
 	console.Text("Account", "", func(a closing.Account) string { return accountWord(a.ID) }),
 	console.Money("Opening", "", func(a closing.Account) money.Pesewas { return a.Opening }).Laid(console.Minor),
-	console.Money("In", "", func(a closing.Account) money.Pesewas { return a.In }),
-	console.Money("Out", "", func(a closing.Account) money.Pesewas { return a.Out }),
+	console.Money("In", "", func(a closing.Account) money.Pesewas { return a.In }).Laid(console.Minor),
+	console.Money("Out", "", func(a closing.Account) money.Pesewas { return a.Out }).Laid(console.Minor),
 	console.Money("From closed days", "", func(a closing.Account) money.Pesewas { return a.Late }).Laid(console.Minor),
 	console.Money("Closing", "", func(a closing.Account) money.Pesewas { return a.Closing }),
 	console.Shown("Statement", func(a closing.Account) templ.Component {
@@ -198,7 +198,7 @@ var accountColumns = []console.Column[closing.Account]{
 			return page.Text("not given")
 		}
 		return page.Money(*a.Theirs)
-	}).Laid(console.Right),
+	}).Laid(page.Display{Right: true, Minor: true}),
 	console.Money("Explained", "", func(a closing.Account) money.Pesewas { return a.Explained }).Laid(console.Minor),
 	console.Shown("Difference", func(a closing.Account) templ.Component {
 		switch {
@@ -230,7 +230,7 @@ func movesOf(accounts []closing.Account) (list []accountMove) {
 
 var moveColumns = []console.Column[accountMove]{
 	console.Text("Account", "", func(m accountMove) string { return accountWord(m.account.ID) }),
-	console.Text("Movement", "", func(m accountMove) string { return words.Capital(strings.ReplaceAll(m.Kind, "_", " ")) }),
+	console.Text("Movement", "", func(m accountMove) string { return words.MovementWord(m.Kind) }).Laid(console.Under),
 	console.Text("Dated", "", func(m accountMove) string { return m.Day.String() }).Laid(console.Minor),
 	console.Count("Transfers", "", func(m accountMove) int64 { return m.Count }).Laid(console.Minor),
 	console.Money("In", "", func(m accountMove) money.Pesewas { return m.In }),
@@ -291,9 +291,9 @@ func (ps *Pages) month(v *console.Visit) (console.Answer, error) {
 
 var monthColumns = []console.Column[closing.MonthAccount]{
 	console.Text("Account", "", func(a closing.MonthAccount) string { return accountWord(a.ID) }),
-	console.Money("Opening", "", func(a closing.MonthAccount) money.Pesewas { return a.Opening }),
-	console.Money("In", "", func(a closing.MonthAccount) money.Pesewas { return a.In }),
-	console.Money("Out", "", func(a closing.MonthAccount) money.Pesewas { return a.Out }),
+	console.Money("Opening", "", func(a closing.MonthAccount) money.Pesewas { return a.Opening }).Laid(console.Minor),
+	console.Money("In", "", func(a closing.MonthAccount) money.Pesewas { return a.In }).Laid(console.Minor),
+	console.Money("Out", "", func(a closing.MonthAccount) money.Pesewas { return a.Out }).Laid(console.Minor),
 	console.Money("From closed days", "", func(a closing.MonthAccount) money.Pesewas { return a.Late }).Laid(console.Minor),
 	console.Money("Closing", "", func(a closing.MonthAccount) money.Pesewas { return a.Closing }),
 	console.Shown("Statement", func(a closing.MonthAccount) templ.Component {
@@ -301,7 +301,7 @@ var monthColumns = []console.Column[closing.MonthAccount]{
 			return page.Text("not given")
 		}
 		return page.Money(*a.Theirs)
-	}).Laid(console.Right),
+	}).Laid(page.Display{Right: true, Minor: true}),
 	console.Shown("Ties", func(a closing.MonthAccount) templ.Component {
 		switch {
 		case a.Off() != 0 || a.Gaps != 0:

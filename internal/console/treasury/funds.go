@@ -224,7 +224,7 @@ func journalColumns(codes closing.Codes) []console.Column[ledger.Transfer] {
 	type transfer = ledger.Transfer
 	return []console.Column[transfer]{
 		console.Time("Date", "", func(t transfer) time.Time { return t.At }),
-		console.Text("Kind", "", func(t transfer) string { return words.Capital(strings.ReplaceAll(t.Kind, "_", " ")) }).Laid(console.Under),
+		console.Text("Kind", "", func(t transfer) string { return words.MovementWord(t.Kind) }).Laid(console.Under),
 		console.Text("Debit", "", func(t transfer) string { return accountWord(t.From) }).Laid(console.Minor),
 		console.Text("Credit", "", func(t transfer) string { return accountWord(t.To) }).Laid(console.Minor),
 		console.Text("Codes", "", func(t transfer) string { return codes.Of(t.From) + " → " + codes.Of(t.To) }).Laid(console.Under),

@@ -264,6 +264,18 @@ func Capital(word string) string {
 	return strings.ToUpper(word[:1]) + word[1:]
 }
 
+// movementWords are the words for the products in the kinds of the ledger's transfers.
+var movementWords = map[string]string{"topup": "Airtime", "bundle": "Data package"}
+
+// MovementWord names the kind of a transfer of the ledger, such as topup_succeeded.
+func MovementWord(kind string) string {
+	of, rest, _ := strings.Cut(kind, "_")
+	if word := movementWords[of]; word != "" {
+		return strings.TrimSpace(word + " " + strings.ReplaceAll(rest, "_", " "))
+	}
+	return Capital(strings.ReplaceAll(kind, "_", " "))
+}
+
 // LegWord names a ledger transfer of a payment.
 func LegWord(leg string) string {
 	if word := legWords[leg]; word != "" {
