@@ -99,7 +99,7 @@ func TestBatchPages_fromFileToResults(t *testing.T) {
 		p := b.uploads("Salaries November", "salaries.csv", file)
 		b.leadsTo(p, batchesPage+"/")
 		here := p.Header.Get("Location")
-		p = b.want(http.StatusOK, here, "2 of 4 rows", "number ", "network is missing; by the number it may be MTN", "No network, numbers that begin with 024 (1 row)", "is in the batch before, with the same amount, in row 1")
+		p = b.want(http.StatusOK, here, "2 of 4 rows", "number ", "network is missing; by the number it may be MTN", "No network, numbers that begin with 024 (1 row)", "is also in row 1, with the same amount")
 		if strings.Contains(p.text, "Request batch") {
 			t.Error("a draft with bad rows can be requested")
 		}

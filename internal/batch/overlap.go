@@ -202,7 +202,7 @@ func (s *Batches) Warnings(ctx context.Context, tenant, id string, from int) (li
 			w := Warning{Field: fieldNumber}
 			var first int
 			err := r.Scan(&w.Line, &first)
-			w.Text = "is in the batch before, with the same amount, in row " + strconv.Itoa(first)
+			w.Text = "is also in row " + strconv.Itoa(first) + ", with the same amount"
 			list = append(list, w)
 			return err
 		})

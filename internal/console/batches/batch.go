@@ -169,7 +169,8 @@ func (ps *Pages) badRows(v *console.Visit, b batch.Batch, n batch.Counts) (templ
 	if n.Rows[batch.RowBad] > len(rows) {
 		title += fmt.Sprintf(": first %d of %d", len(rows), n.Rows[batch.RowBad])
 	}
-	return page.Panel(title, page.Table(title, grid(v, b, results))), nil
+	next := page.Note(page.Plain, "Correct or drop the rows with errors", "Open each row. You can request the batch when no row has an error.")
+	return page.Join(next, page.Panel(title, page.Table(title, grid(v, b, results)))), nil
 }
 
 var warningColumns = []console.Column[batch.Warning]{

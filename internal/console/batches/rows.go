@@ -41,8 +41,8 @@ func number(v *console.Visit, b batch.Batch, r batch.Row) string {
 func rowColumns(v *console.Visit, b batch.Batch, became func(batch.Result) templ.Component) []console.Column[batch.Result] {
 	return []console.Column[batch.Result]{
 		console.Count("Row", "", func(r batch.Result) int64 { return int64(r.Line) }),
-		console.Text("Number", "", func(r batch.Result) string { return number(v, b, r.Row) }),
-		console.Text("Network or bank", "", func(r batch.Result) string { return batch.PlaceOf(r.Row) }),
+		console.Text("Number", "", func(r batch.Result) string { return number(v, b, r.Row) }).Laid(console.Under),
+		console.Text("Network or bank", "", func(r batch.Result) string { return batch.PlaceOf(r.Row) }).Laid(console.Under),
 		console.Shown("Amount", amount).Laid(console.Right),
 		console.Text("Name", "", func(r batch.Result) string { return name(v, b, r.Row) }).Laid(console.Minor),
 		console.Text("Registered name", "", func(r batch.Result) string { return registered(v, b, r.Row) }).Laid(console.Wide),
