@@ -51,6 +51,16 @@ func At(s Site) []Role {
 	return []Role{Owner, Operations, Approver, Compliance, Treasury, Support, SRE, Auditor}
 }
 
+// about describes the roles in a few words, for the forms that give them.
+var about = map[Role]string{
+	Owner: "all permissions", Support: "finds payments for callers", Auditor: "reads, changes nothing",
+	Admin: "people, keys, settings and payouts", Finance: "requests payouts", Signatory: "approves payouts", Marketing: "writes campaigns", Developer: "keys, webhooks and failed requests",
+	Operations: "requests changes", Approver: "approves changes of others", Compliance: "reviews sender IDs, blocks accounts", Treasury: "floats, statements and days", SRE: "queues and nodes, no numbers",
+}
+
+// About describes the role in a few words.
+func (r Role) About() string { return about[r] }
+
 // ExistsAt reports whether the role exists at a site.
 func (r Role) ExistsAt(s Site) bool { return slices.Contains(At(s), r) }
 

@@ -79,3 +79,13 @@ func TestCan_refusesUnlisted(t *testing.T) {
 		t.Error("allowed")
 	}
 }
+
+func TestAbout_describesEveryRole(t *testing.T) {
+	for _, site := range []Site{TenantSite, InstallationSite} {
+		for _, r := range At(site) {
+			if r.About() == "" {
+				t.Errorf("the role %s has no description", r)
+			}
+		}
+	}
+}

@@ -120,7 +120,11 @@ func roleOptions(v *console.Visit, none bool) (options []page.Option) {
 	for _, s := range sites {
 		for _, r := range roles.At(s) {
 			if !slices.ContainsFunc(options, func(o page.Option) bool { return o.Value == string(r) }) {
-				options = append(options, page.Option{Value: string(r), Text: string(r)})
+				text := string(r) + ": " + r.About()
+				if len(sites) > 1 && !r.ExistsAt(roles.InstallationSite) {
+					text += " (accounts only)"
+				}
+				options = append(options, page.Option{Value: string(r), Text: text})
 			}
 		}
 	}
