@@ -9,7 +9,6 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
-	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/reconcile"
 )
 
@@ -211,7 +210,7 @@ func lastAnswer(p book.Payment) string {
 	switch {
 	case p.Status.Open():
 		return "not final"
-	case p.ProviderState() == provider.Success:
+	case p.ProviderState().String() == string(book.StatusSuccess):
 		return "paid"
 	}
 	return "not paid"
