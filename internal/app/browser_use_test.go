@@ -77,7 +77,42 @@ func TestBrowser_keyboard(t *testing.T) {
 	tab.Reads("h1", "handset-0000000001")
 }
 
-// A visitor's choice of colours applies to all pages, even without scripts.
+// Every list begins on the first screen of a phone. Its filters are folded, with the number of those that are applied, and open by a
+// click. A wide screen shows them at once.
+func TestBrowser_listsOnAPhone(t *testing.T) {
+	t.Parallel()
+	b, tab := visitor(t)
+	b.signIn(b.nextLink())
+	b.ask("12.50", "0240000040", "handset-0000000001")
+	app := "/app/" + demoTenant
+	const screen = 640 // of a small phone
+	const begins = `(e => e ? e.getBoundingClientRect().top : 10000)(document.querySelector("main tbody tr, main .empty"))`
+	tab.Look(360, "light")
+	for _, path := range []string{"/ops/payments", "/ops/payments?status=failed", "/ops/exceptions", "/ops/journal", "/ops/journal/codes", "/ops/audit", "/ops/requests", "/ops/stuck", "/ops/acts", "/ops/acts?state=failed",
+		"/ops/messages", "/ops/statements", "/ops/days", "/ops/tenants", "/ops/people", "/ops/senders", app + "/collections", app + "/payouts", app + "/airtime", app + "/requests", app + "/messages", app + "/webhooks", app + "/acts"} {
+		tab.Goto(path)
+		var top float64
+		if tab.Run(chromedp.Evaluate(begins, &top)); top >= screen {
+			t.Errorf("%s: the list begins at %.0f of %d pixels", path, top, screen)
+		}
+	}
+	const visible = `document.querySelector("main .filters [name=status]").checkVisibility({contentVisibilityAuto: true})`
+	var shown bool
+	tab.Goto("/ops/payments?status=failed&kind=payout")
+	tab.Reads("main details.narrowing summary", "Filters (2 applied)")
+	if tab.Run(chromedp.Evaluate(visible, &shown)); shown {
+		t.Error("a phone shows the filters unasked")
+	}
+	tab.Click("main details.narrowing summary")
+	tab.See("main details.narrowing[open] [name=status]")
+	tab.Look(768, "light")
+	tab.Goto("/ops/payments")
+	if tab.Run(chromedp.Evaluate(visible, &shown)); !shown {
+		t.Error("a wide screen folds the filters")
+	}
+}
+
+// A visitor's choice of colours holds over all pages, also where no script runs.
 func TestBrowser_theme(t *testing.T) {
 	t.Parallel()
 	_, tab := visitor(t)
