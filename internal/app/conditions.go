@@ -152,7 +152,7 @@ func (a *App) watchHooks(ctx context.Context) error {
 	}
 	failing := make([]notice.Condition, len(list))
 	for i, f := range list {
-		failing[i] = notice.Condition{Name: f.Tenant, Place: f.Tenant, Line: fmt.Sprintf("%d webhooks wait, the oldest since %s", f.Waiting, at(f.Oldest))}
+		failing[i] = notice.Condition{Name: f.Tenant, Place: f.Tenant, Line: fmt.Sprintf("Waiting webhooks: %d, the oldest since %s", f.Waiting, at(f.Oldest))}
 	}
 	return a.notices.Report(ctx, notice.WebhooksFail, "", failing)
 }

@@ -66,7 +66,7 @@ func TestNotices_everyWatcher(t *testing.T) {
 			[]string{`UPDATE api_keys SET expires_at = ` + day(3)}, []string{`UPDATE api_keys SET expires_at = 0`}, "expires on"},
 		{notice.WebhooksFail, b.watchHooks,
 			[]string{`INSERT INTO jobs (id, owner, kind, subject, payload, run_at, tries, adopted, last_error, created_at, dead_at) VALUES ('0190-hook', 'elsewhere', 'webhook', '', '{"tenant":"` + demoTenant + `"}', ` + day(2) + `, 4, 0, 'answered 500', ` + micros(now.Add(-2*time.Hour)) + `, 0)`},
-			[]string{`DELETE FROM jobs WHERE id = '0190-hook'`}, "1 webhooks wait"},
+			[]string{`DELETE FROM jobs WHERE id = '0190-hook'`}, "Waiting webhooks: 1"},
 		{notice.BatchFinished, b.watchBatches,
 			[]string{`INSERT INTO batches (id, tenant, mode, name, code, repetition, again, maker, access_key, status, digest, lines, ready, accepted, created_at, changed_at, requested_at, started_at, ended_at)
 				VALUES ('b1', '` + demoTenant + `', 'test', 'Salaries', 'code', 0, '', 'ama', '', 'finished', 'd', 2, 2, 2, 1, 1, 1, 1, ` + micros(now) + `)`},
