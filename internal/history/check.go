@@ -64,7 +64,7 @@ type comparison struct {
 	report func(format string, args ...any)
 }
 
-const rowsBetween = `SELECT count(*) FROM payments WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4`
+const rowsBetween = `SELECT count(*) FROM payments WHERE tenant = $1 AND kind IN ($2) AND seq BETWEEN $3 AND $4`
 
 // rows compares the payments from first to last with the end of the list, the days, and the counters of the
 // levels up to top. first must be the first entry of a block of level top.
@@ -91,7 +91,7 @@ func (c *comparison) rows(first, last int64, top int) error {
 // whose first payment is in this part must belong to the payment's day.
 const wrongDays = `SELECT x.day, CAST(sum(x.first) AS INTEGER), CAST(sum(x.seq) AS INTEGER) FROM (
 	SELECT day, first, 0 AS seq FROM payment_days WHERE tenant = $1 AND kind = $2 AND first BETWEEN $3 AND $4
-	UNION ALL SELECT created_at / 86400000000, 0, min(seq) FROM payments WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 GROUP BY created_at / 86400000000
+	UNION ALL SELECT created_at / 86400000000, 0, min(seq) FROM payments WHERE tenant = $1 AND kind IN ($2) AND seq BETWEEN $3 AND $4 GROUP BY created_at / 86400000000
 ) AS x GROUP BY x.day HAVING sum(x.first) <> sum(x.seq)
 	AND (sum(x.first) <> 0 OR NOT EXISTS (SELECT 1 FROM payment_days d WHERE d.tenant = $1 AND d.kind = $2 AND d.day = x.day AND d.first < $3)) ORDER BY x.day LIMIT 100`
 
@@ -110,11 +110,11 @@ const (
 	SELECT status, block, n FROM payment_counters WHERE tenant = $1 AND kind = $2 AND status IN ('success', 'failed', 'declined', 'invalid') AND level = 0
 		AND block BETWEEN $5 AND $6
 	UNION ALL SELECT status, (seq - 1) / 60, -(CAST(1 AS BIGINT) << CAST((seq - 1) % 60 AS INT)) FROM payments
-		WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 AND settled_at <> 0
+		WHERE tenant = $1 AND kind IN ($2) AND seq BETWEEN $3 AND $4 AND settled_at <> 0
 ) AS x GROUP BY status, block HAVING sum(n) <> 0 ORDER BY block, status LIMIT 100`
 	wrongBlocks = `SELECT status, block, CAST(sum(n) AS INTEGER) FROM (
 	SELECT status, block, n FROM payment_counters WHERE tenant = $1 AND kind = $2 AND status IN ('success', 'failed', 'declined', 'invalid') AND block BETWEEN $5 AND $6 AND level = $7
-	UNION ALL SELECT status, (seq - 1) / CAST($8 AS BIGINT), -1 FROM payments WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 AND settled_at <> 0
+	UNION ALL SELECT status, (seq - 1) / CAST($8 AS BIGINT), -1 FROM payments WHERE tenant = $1 AND kind IN ($2) AND seq BETWEEN $3 AND $4 AND settled_at <> 0
 ) AS x GROUP BY status, block HAVING sum(n) <> 0 ORDER BY block, status LIMIT 100`
 )
 
@@ -164,8 +164,8 @@ func (c *comparison) end(lastAt, checked int64) error {
 }
 
 const (
-	lastRow   = `SELECT seq, created_at FROM payments WHERE tenant = $1 AND kind = $2 ORDER BY seq DESC LIMIT 1`
-	latestRow = `SELECT COALESCE(max(created_at), 0) FROM payments WHERE tenant = $1 AND kind = $2`
+	lastRow   = `SELECT seq, created_at FROM payments WHERE tenant = $1 AND kind IN ($2) ORDER BY seq DESC LIMIT 1`
+	latestRow = `SELECT COALESCE(max(created_at), 0) FROM payments WHERE tenant = $1 AND kind IN ($2)`
 )
 
 // last compares the end of the list with its last payment. If a clock ran far ahead, the payment with the latest time
