@@ -165,7 +165,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		return err
 	}
 	a.audit = a.audit.Keyed(a.cfg.Secret).Followed(notice.Follow)
-	a.identity = identity.New(a.db, a.clock, a.audit, identity.Options{Secret: a.cfg.Secret, Development: !a.production})
+	a.identity = identity.New(a.db, a.clock, a.audit, identity.Options{Secret: a.cfg.Secret, Development: !a.production, HashMemory: a.opts.HashMemory})
 	if err := a.installation.Check(ctx, a.cfg.Secret); err != nil {
 		return err
 	}

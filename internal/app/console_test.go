@@ -17,6 +17,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // browsed is a development server with a browser that is signed in, or not yet.
@@ -39,6 +40,7 @@ func browseWith(t *testing.T, o Options, change ...func(*config.Server)) *browse
 	for _, c := range change {
 		c(&cfg)
 	}
+	o.HashMemory = identitytest.HashMemory
 	a, err := Start(context.Background(), cfg, o)
 	if err != nil {
 		t.Fatal(err)

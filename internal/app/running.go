@@ -65,6 +65,8 @@ type Options struct {
 	Lease time.Duration
 	// AnswerTime is how long a client may take nothing of its answer. Zero means ten seconds.
 	AnswerTime time.Duration
+	// HashMemory is the memory for hashing a password, in KiB. Zero means the amount for production.
+	HashMemory uint32
 }
 
 // App is a running Makola.
