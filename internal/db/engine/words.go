@@ -42,6 +42,10 @@ import (
 // With = for the first column, PostgreSQL may read a whole index for its order. ORDER BY t.a has the same effect;
 // ORDER BY unindexed(t.a) has not.
 //
+// SQLite plans a statement again at each execution if a parameter is compared with a column in the condition of a
+// partial index, because the value could imply the condition: kind = $1 beside an index WHERE kind = 'payout'. Where no
+// such index helps, write kind IN ($1).
+//
 // In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes TEXT COLLATE "C", and STRICT and WITHOUT
 // ROWID are dropped. A line that begins with "-- postgres:" is a comment on SQLite and a statement on PostgreSQL.
 
