@@ -186,7 +186,7 @@ func (w where) line(command, customer string) []string {
 
 func TestProduction_changesNeedAPerson(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
-		id := w.tenant() // before there are people, a command needs none
+		id := w.tenant() // before there are people, a command needs no person
 		h := produce(w)
 		auditor, _ := h.token(h.joins("yaa@example.com", roles.Auditor))
 		before := len(w.list("audit", "list", "--limit", "1000"))
@@ -480,7 +480,7 @@ func TestToken_fromTheEnvironment(t *testing.T) {
 		block := []string{"tenant", "set", id, "--blocked", "on", "--reason", "fraud"}
 		t.Setenv(config.EnvToken, "mk_person_x")
 		w.run(exitForbidden, block...)
-		w.run(exitOK, "tenant", "show", id) // which needs no person
+		w.run(exitOK, "tenant", "show", id) // a command that only reads needs no person
 		t.Setenv(config.EnvToken, string(text))
 		w.run(exitOK, block...)
 		// The command line takes precedence over the environment.

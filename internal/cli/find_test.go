@@ -82,7 +82,7 @@ func TestFind_ofNumbersIsAudited(t *testing.T) {
 		}
 		w.run(exitOK, "payouts", "show", "0241234567") // the same number
 		people := identity.New(w.db, clock.Real(), audit.New(w.db, clock.Real()), identity.Options{})
-		for n := range identity.SearchesOfNumbers.Most - 1 { // as further commands would do
+		for n := range identity.SearchesOfNumbers.Most - 1 { // these count like further commands
 			if err := people.Use(t.Context(), identity.SearchesOfNumbers, "cli:"+frame.LoggedIn(), fmt.Sprint(n), audit.Entry{Actor: "x", Action: "x"}); err != nil {
 				t.Fatal(err)
 			}

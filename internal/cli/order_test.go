@@ -299,7 +299,7 @@ func TestClock_wrongStopsMoneyCommands(t *testing.T) {
 		produce(w)
 		emergency := []string{"--reason", "x", glass}
 		w.run(exitOK, append([]string{"wallet", "fund", id, "1", "--reference", "slip 2"}, emergency...)...)
-		later := uuid.UUID{8: 0x80} // from a node whose clock was an hour ahead
+		later := uuid.UUID{8: 0x80} // an id from a node whose clock was an hour ahead
 		binary.BigEndian.PutUint64(later[:8], uint64(time.Now().Add(time.Hour).UnixMilli())<<16|0x7000)
 		if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
 			_, err := tx.Exec(`UPDATE payments SET id = $1 WHERE id = $2`, later.String(), pay.ID)

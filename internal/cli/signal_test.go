@@ -57,7 +57,7 @@ func TestServe_outlivesItsLog(t *testing.T) {
 		return err == nil
 	})
 	stop := syscall.SIGHUP
-	if signal.Ignored(stop) { // and so it is there
+	if signal.Ignored(stop) { // the command then ignores the signal, too
 		stop = syscall.SIGTERM
 	}
 	if err := command.Process.Signal(stop); err != nil {

@@ -177,7 +177,7 @@ type statementsExceptions struct {
 	frame.Common
 	Source string      `name:"source" placeholder:"NAME" help:"Only exceptions of this statement account, such as live/mtn/collection."`
 	Kind   string      `name:"kind" enum:"theirs_only,ours_only,amount,fee,state,twice," default:"" placeholder:"KIND" help:"Only exceptions with this difference: theirs_only, ours_only, amount, fee, state or twice."`
-	Ending string      `name:"ended" enum:"agreed,booked,settled,suspense,released,adopted,funded,written_off," default:"" placeholder:"HOW" help:"Only exceptions with this resolution, such as suspense. Without it open exceptions."`
+	Ending string      `name:"ended" enum:"agreed,booked,settled,suspense,released,adopted,funded,written_off," default:"" placeholder:"HOW" help:"Only exceptions with this resolution, such as suspense. Default: open exceptions."`
 	Before string      `name:"before" placeholder:"ID" help:"List exceptions before this one."`
 	Limit  frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }
