@@ -76,8 +76,8 @@ func TestJudge_tableOfRefusals(t *testing.T) {
 		mayPost  bool
 		standing func(evidence) evidence
 		word     report
-		first    verdict   // of the refusal itself
-		want     []verdict // in the order of columns
+		first    verdict   // verdict about the refusal itself
+		want     []verdict // verdicts in the order of the columns
 	}{
 		{"clear", rowMTN, nil, said(fromSubmission, rejected, 0), verdictQuery,
 			[]verdict{refund, refund, refund, refund, taken, paid, hold, operator}},
@@ -128,7 +128,7 @@ func TestJudge_visibilityUnmeasured(t *testing.T) {
 	for name, tt := range map[string]struct {
 		standing func(evidence) evidence
 		first    report
-		want     verdict // of "not known", two days later
+		want     verdict // verdict about "not known", two days later
 	}{
 		"clear":              {nil, said(fromSubmission, rejected, 0), verdictRefund},
 		"clear, repeated":    {twice, said(fromSubmission, rejected, 0), verdictOperator},
@@ -150,7 +150,7 @@ func TestJudge_visibilityUnmeasured(t *testing.T) {
 			if s, v, _ = judge(s, said(fromQuery, notFound, at)); v == verdictRefund && tt.want != verdictRefund {
 				t.Fatalf("%s: refund after %v from %+v", name, at, before)
 			}
-			if tt.want == verdictRepeat { // and the repeated submission is refused again
+			if tt.want == verdictRepeat { // the repeated submission is refused again
 				s.arrived++
 				s, _, _ = judge(s, said(fromSubmission, tt.first.outcome, at))
 			}

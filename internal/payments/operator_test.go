@@ -638,7 +638,7 @@ func TestContradict_wrongResolution(t *testing.T) {
 						t.Fatal(err)
 					}
 					wantKind(t, n.Decide(t.Context(), pay.ID, tenants, "again", "ama"), problem.Duplicate)
-					left := funds // as if it was never paid, or never refunded
+					left := funds // the money is as if the payment was never paid, or never refunded
 					if paid {
 						left -= pay.Amount + pay.Charges
 					}

@@ -26,7 +26,7 @@ import (
 // shop has the scripted responses of a rail to lookups of names and packages.
 type shop struct {
 	offers  []provider.Offer
-	outcome provider.Outcome // of names and offers
+	outcome provider.Outcome // outcome of queries for names and offers
 	bought  []provider.BundleRequest
 	holder  string // of every account; empty: AKOSUA TEST
 }

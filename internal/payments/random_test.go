@@ -270,7 +270,7 @@ func randomRun(t *testing.T, d *db.DB, r *rand.Rand) map[string]int {
 			t.Errorf("resolve %s: %v", pay.ID, err)
 		}
 	}
-	n.pass(52 * time.Hour) // until all rechecks are done
+	n.pass(52 * time.Hour) // this is long enough for all rechecks
 	n.sound()
 	reached := n.reach()
 	if left := n.jobsLeft(); left != 0 {

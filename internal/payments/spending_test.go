@@ -19,7 +19,7 @@ func TestDailyLimit_toThePesewa(t *testing.T) {
 		h := newFixture(t, d)
 		nodes := []*node{h.node("a"), h.node("b")}
 		const (
-			each  = money.Cedi + 10 // with its charges
+			each  = money.Cedi + 10 // amount of one payout with its charges
 			daily = 10*each + each/2
 		)
 		spend := func(n *node, key, reference string, amount, daily money.Pesewas) error {
