@@ -112,7 +112,7 @@ func (r request) golang() string {
 // literal formats JSON values as literals of a language.
 type literal struct {
 	null, yes, no    string
-	open, end, arrow string // of an object
+	open, end, arrow string // texts that begin and end an object, and separate a name from its value
 	empty            string // an object without members
 	quote            func(string) string
 }
