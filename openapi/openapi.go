@@ -1,9 +1,7 @@
-// Package openapi carries the interface of Makola as an OpenAPI 3.0.3
-// document, written by hand. It is served as it stands, but for the address of
-// the server and the ids of the demo account in its examples, and it is the
-// source of the bad-input suite and of the check that every scenario's request
-// and answer passes. A test in package api holds the document and the route
-// table to each other in both directions, so that neither can drift.
+// Package openapi carries the interface of Makola as an OpenAPI 3.0.3 document, written by hand. Servers return it
+// unchanged, except for the address of the server and the ids of the demo account in its examples. The bad-input suite is
+// made from it, and every request and answer of a scenario is checked against it. A test in package api compares the
+// document with the table of routes in both directions.
 package openapi
 
 import (
