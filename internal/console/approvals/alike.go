@@ -45,7 +45,7 @@ func (l alike) title(ps *Pages, v *console.Visit) string {
 	return title
 }
 
-// alikeLinks lead to the pages of like requests that wait for the visitor.
+// alikeLinks lead to the pages of similar requests that wait for the visitor.
 func (ps *Pages) alikeLinks(v *console.Visit, forYou []changes.Request) (links []page.Link) {
 	count := map[alike]int{}
 	for _, a := range forYou {
@@ -64,7 +64,8 @@ type whole struct {
 	leave    string // the page without this request
 }
 
-// alikePage shows like requests that wait for the visitor, each with everything that its own page shows, for one approval.
+// alikePage shows similar requests that wait for the visitor. Each is shown as on its own page, and one button approves all of
+// them.
 func (ps *Pages) alikePage(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
@@ -107,7 +108,7 @@ func (ps *Pages) alikePage(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: "Approvals", Body: alikeBody(l.title(ps, v), lead, list, f, Path(v))}, nil
 }
 
-// wholeFacts are the facts of a request on the page of like requests.
+// wholeFacts are the facts of a request on the page of similar requests.
 func (ps *Pages) wholeFacts(v *console.Visit, seen changes.Review) []page.Fact {
 	facts := ps.factsOf(v, seen)
 	if seen.Amount > 0 {
@@ -156,7 +157,7 @@ func (ps *Pages) approveAlike(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: "Approvals", Body: fatesBody(title, console.Grid(fateColumns, fates, func(f fate) string { return Path(v) + "/" + f.request.ID }), Path(v))}, nil
 }
 
-// approveOne approves a request that is one of the like requests.
+// approveOne approves a request that is one of the similar requests.
 func (ps *Pages) approveOne(v *console.Visit, l alike, id, saw string) (changes.Request, error) {
 	r, err := ps.Changes.Get(v.Ctx, v.Tenant.ID, id)
 	switch {

@@ -46,7 +46,7 @@ var columns = []console.Column[changes.Request]{
 	console.Time("Requested", "", func(a changes.Request) time.Time { return a.MadeAt }).Laid(console.Under),
 }
 
-// fateColumns are the columns of like requests that were approved together.
+// fateColumns are the columns of similar requests that were approved together.
 var fateColumns = []console.Column[fate]{
 	console.Text("Change", "", func(f fate) string { return f.request.Sentence }).Laid(console.Link),
 	console.Shown("Status", func(f fate) templ.Component {
@@ -182,7 +182,7 @@ func (ps *Pages) request(v *console.Visit, reject page.Form, wrong string) (cons
 func (ps *Pages) factsOf(v *console.Visit, seen changes.Review) (list []page.Fact) {
 	rule, _ := ps.Changes.Rule(seen.Kind)
 	personal := seen.Requester == v.Who.Person.ID || v.Can(rule.Check)
-	var warnings []page.Fact // they come first
+	var warnings []page.Fact // warnings come first
 	show := func(name string, f changes.Fact) {
 		switch {
 		case f.Personal && !personal:

@@ -60,7 +60,7 @@ const maxWords = 200
 // auditFilters are the parameters of the audit log.
 var auditFilters = []string{"words", "actor", "action", "tenant", "from", "to"}
 
-// auditInputs are the inputs of these.
+// auditInputs are the inputs of these filters.
 var auditInputs = []console.Input{{Name: "words", Max: maxWords}, {Name: "actor", Max: 254}, {Name: "action", Max: 60}, {Name: "tenant", Max: 120}, {Name: "from", Max: 10}, {Name: "to", Max: 10}}
 
 // auditFilter reads the filters of the audit log.

@@ -49,7 +49,7 @@ type ageLine struct {
 	figures.Age
 }
 
-// ageWords name the groups of figures.Ages, and the one behind them.
+// ageWords name the groups of figures.Ages, and the last group, which has no end.
 var ageWords = []string{"Under 1 minute", "1 to 10 minutes", "10 minutes to 1 hour", "1 to 24 hours", "More than 24 hours"}
 
 // text formats the payments of an age.

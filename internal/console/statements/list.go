@@ -71,7 +71,7 @@ var lineColumns = []console.Column[reconcile.Line]{
 	console.Money("Fee", "", func(l reconcile.Line) money.Pesewas { return l.Fee }).Laid(console.Minor),
 }
 
-// statement shows a file and the lines that it brought.
+// statement shows a file and the lines that it added.
 func (ps *Pages) statement(v *console.Visit) (console.Answer, error) {
 	s, err := ps.Reconcile.Statement(v.Ctx, v.R.PathValue("id"))
 	if problem.Is(err, problem.NotFound) {

@@ -17,7 +17,7 @@ const maxText = 200
 // bankOf is the option "Another bank account". Another field then names the bank.
 const bankOf = "bank"
 
-// uploaded is the form of an upload, but for the file.
+// uploaded is the form of an upload without the file.
 type uploaded struct{ source, bank, mode string }
 
 // name returns the name of the source.
