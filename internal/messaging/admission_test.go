@@ -448,7 +448,7 @@ func TestCredits_soldOnceAndTakenBack(t *testing.T) {
 		if n, err := sell(h.SellCredits, "sale 1", 90); n != 100 || err != nil {
 			t.Errorf("90 more than 10 are %d, %v", n, err)
 		}
-		h.Write(func(tx *db.Tx) error { // as after very many sales
+		h.Write(func(tx *db.Tx) error { // the balance after very many sales
 			_, err := tx.Exec(`UPDATE shards SET balance = balance - $1 WHERE id = 'funding'`, ledger.Most-100)
 			return err
 		})

@@ -19,7 +19,7 @@ import (
 // Composed is a campaign with the texts of its recipients, as a person wrote it on a page.
 type Composed struct {
 	SenderID string
-	Message  string      // with its fields, as written
+	Message  string      // text with its fields, as written
 	Texts    []Addressed // each number once
 	Invalid  int         // recipients that are not numbers
 	Excluded int         // recipients that are left out
