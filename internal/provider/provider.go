@@ -1,11 +1,10 @@
-// Package provider defines the roles of a payment provider (collect, disburse, refund, resolve a name, top up, sell bundles,
-// report the float, read a callback), and Outcome, the result of every call.
+// Package provider defines the roles of a payment provider (collect, disburse, refund, resolve a name, top up, sell bundles, report
+// the float, read a callback), and Outcome, the result of every call.
 //
-// An Outcome is never a Go error, because callers often treat an error as a failure, and would return the money of a
-// payment that was made. Every payment is Unknown unless it was certainly not sent, or was refused with a documented
-// code. Unknown is the zero value. All adapters use the same HTTP Client. It reports from its own socket whether a
-// request was written at all. Adapters live in folders below this one. Each implements one provider's protocol without
-// databases, tenants or ledgers.
+// An Outcome is never a Go error. Callers often treat an error as a failure, and would return the money of a payment that was made.
+// Every payment is Unknown unless it was certainly not sent, or was refused with a documented code. Unknown is the zero value. All
+// adapters use the same HTTP Client. It reports from its own socket whether a request was written at all. Adapters live in folders
+// below this one. Each implements one provider's protocol without databases, tenants or ledgers.
 package provider
 
 import (

@@ -176,7 +176,7 @@ type FloatReader interface {
 // CallbackRequest is a received callback. Its size is limited already.
 type CallbackRequest struct {
 	Method string
-	Host   string // to which it was sent
+	Host   string // host to which it was sent
 	Path   string
 	Header http.Header
 	Body   []byte

@@ -42,7 +42,7 @@ func (r recorded) check(t *testing.T) {
 	}
 	o, held, known := r.read(answer(r.Status, string(r.Body)))
 	if !known {
-		return // only for the simulator
+		return // this sample is only for the simulator
 	}
 	w := r.Want
 	if o.Class.String() != w.Class || w.State != "" && o.State.String() != w.State || o.Reason != w.Reason || o.Code != w.Code || o.Name != w.Name ||

@@ -52,7 +52,7 @@ type keys struct {
 
 // ParseCallback returns the payment of a callback. If the callback has a signature, it must be pawaPay's. A callback without a
 // signature is a hint, as for other providers, unless the account expects signatures. For a callback about a payment that is not
-// ours, the result has neither a hint nor an error, because pawaPay may repeat a refused callback.
+// ours, the result has neither a hint nor an error. pawaPay may repeat a refused callback.
 func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	switch err := a.verify(r); {
 	case errors.Is(err, errUnsigned) && !a.account.SignedCallbacks:

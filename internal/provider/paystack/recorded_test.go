@@ -38,7 +38,7 @@ func (r recorded) check(t *testing.T) {
 	}
 	o, code, known := r.read(answer(r.Status, string(r.Body)))
 	if !known {
-		return // only for the simulator
+		return // this sample is only for the simulator
 	}
 	w := r.Want
 	if w.Class == "" {
