@@ -197,8 +197,8 @@ func TestDoubt_staysWhenServerIsGone(t *testing.T) {
 func TestWrite_faultsDuringRecognition(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
-		f.At(db.BoundaryCommit, 1, db.FaultBefore)   // the first run
-		f.At(db.BoundaryExchange, 2, db.FaultBefore) // the check for the rows
+		f.At(db.BoundaryCommit, 1, db.FaultBefore)   // the COMMIT of the first run
+		f.At(db.BoundaryExchange, 2, db.FaultBefore) // the check whether the rows were committed
 		f.At(db.BoundaryExchange, 4, db.FaultBefore) // the second run
 		f.At(db.BoundaryCommit, 3, db.FaultAfter)    // the COMMIT of the second run
 		if err := d.WriteRecognising(t.Context(), noted("a"), func(tx *db.Tx) error { return spend(tx, "a") }); err != nil {
