@@ -86,9 +86,9 @@ func (l *Loader) Tenant(name string, amount money.Pesewas) tenant.Tenant {
 	return made
 }
 
-// Load accepts payouts of one account, with a pause of the clock between two payouts. It settles all except the last ones. One of 25
-// fails. Every fifth payment is a collection. Unless Rail is changed, their provider does not exist, so a server that runs on the same
-// database leaves the last ones open. It returns the payments as accepted.
+// Load accepts payments of one account, with a pause of the clock between two payments, and returns them as accepted. Every fifth
+// payment is a collection, the others are payouts. All except the last ones are settled, and one of 25 fails. Their provider does
+// not exist, so a server on the same database leaves the last ones open.
 func (l *Loader) Load(of tenant.Tenant, n, open int, pause time.Duration) (all []book.Payment) {
 	l.t.Helper()
 	for left := n; left > 0; left -= setOfPayments {
