@@ -16,7 +16,7 @@ import (
 // Limits of a body. They are far above the needs of the interface and far below harmful sizes.
 const (
 	maxDepth   = 16      // nesting of arrays and objects
-	maxMembers = 1_000   // of one object
+	maxMembers = 1_000   // maximum number of members of one object
 	maxItems   = 200_000 // items of one array: twice the maximum of any endpoint
 	maxLinear  = 16      // number of members up to which names are compared one by one, without a map
 	maxFaults  = 50      // maximum number of errors in one response
