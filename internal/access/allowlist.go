@@ -40,7 +40,7 @@ func ParsePrefix(text string) (netip.Prefix, error) {
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
 	if p != p.Masked() {
-		return refuse("has bits behind its mask, did you mean " + p.Masked().String() + "?")
+		return refuse("has bits after its prefix length. Did you mean " + p.Masked().String() + "?")
 	}
 	return p, nil
 }
