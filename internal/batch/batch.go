@@ -78,7 +78,7 @@ type Batch struct {
 	Requester  string // id of the person or access key that uploaded the file
 	Key        string // id of the access key that sends the batch; empty: a person sends it
 	Status     Status
-	Cause      Cause // of a pause
+	Cause      Cause // cause of a pause
 	Notes      []string
 
 	// The following members are frozen by a request.

@@ -279,7 +279,7 @@ func TestCounts_followEveryChange(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return n.Drop(t.Context(), b.Tenant, b.ID, 11) // which counts the rows again
+				return n.Drop(t.Context(), b.Tenant, b.ID, 11) // Drop counts the rows again
 			},
 		} {
 			if err := change(); err != nil {

@@ -18,7 +18,7 @@ import (
 // receiver receives the events of finished batches of an account.
 type receiver struct {
 	mu     sync.Mutex
-	events map[string][]endEvent // by the id of the batch
+	events map[string][]endEvent // events by the id of the batch
 	ids    []string
 }
 

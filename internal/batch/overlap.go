@@ -53,7 +53,7 @@ ORDER BY id`
 const sentStates = `SELECT id, status FROM batches WHERE tenant = $1 AND id <> $2 AND requested_at >= $3 AND status IN ('requested', 'running', 'paused', 'finished', 'cancelled')
 ORDER BY id`
 
-// overlapKey is a state of a batch and of those that may have paid its rows.
+// overlapKey identifies the state of a batch and of the earlier batches that may have paid its rows.
 type overlapKey struct{ tenant, id, others string }
 
 // overlapAge is how long a list of overlaps is cached while the batches are unchanged. A payout that fails changes

@@ -7,8 +7,7 @@ import (
 )
 
 // Payments of others wait while a set is accepted: SQLite has one writer, and a wallet one group commit. So a set takes about
-// setTime, whatever the machine, and a pause of pauseTimes of the set's time follows it. The payouts of the set are also submitted
-// and settled in this pause.
+// setTime on every machine, and a pause of the same length follows it.
 const (
 	setTime   = 5 * time.Millisecond
 	setRows   = 100 // maximum number of rows in a set
@@ -43,7 +42,7 @@ func (p *pace) took(rows int, took time.Duration) (pause time.Duration) {
 	return min(pauseTimes*took, mostPause)
 }
 
-// rest waits, by real time as the sets are measured, until others had their turn.
+// rest waits so that other payments get their turn. It uses real time, as the measurement of the sets does.
 func rest(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return nil

@@ -20,8 +20,8 @@ func (s *Batches) pause(ctx context.Context, tenant, id string, cause Cause, als
 	}, also)
 }
 
-// Resume resumes a paused batch. A batch paused by a recovery may resume while the recovery is open, because each of
-// its rows is searched at every provider before it is sent.
+// Resume resumes a paused batch. A batch paused by a recovery may resume while the recovery is open. Each of its rows is searched
+// at every provider before it is sent.
 func (s *Batches) Resume(ctx context.Context, tenant, id string, also func(*db.Tx) error) error {
 	return s.resume(ctx, tenant, id, func(Batch) error { return nil }, also)
 }

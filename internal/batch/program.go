@@ -84,7 +84,7 @@ func (s *Batches) checked(ctx context.Context, u Upload, given []Given) ([]Row, 
 	return rows, bad.Err()
 }
 
-// memberOf are the members of a program's rows by the fields of files.
+// memberOf maps the fields of files to the members of a program's rows.
 var memberOf = map[string]string{fieldNumber: "account_number", fieldNetwork: "channel", fieldName: "account_name", fieldReference: "client_reference"}
 
 // madeRows are rows that were parsed already.

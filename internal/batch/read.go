@@ -258,7 +258,7 @@ func (r reading) place(row *Row, known banks) {
 
 // Keys of unsettled texts. Stored; never renamed.
 const (
-	unsettledText    = "=" // before the text in small letters
+	unsettledText    = "=" // before the text in lower case
 	unsettledMissing = "?" // before the first digits of the number
 	maxUnsettled     = 100
 )

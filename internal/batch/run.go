@@ -134,7 +134,7 @@ func (b Batch) intact(rows []Row) bool {
 		}
 	}
 	blocks, _ := d.sums()
-	if len(blocks) == 0 { // the block has no row that is to be paid, so nothing was accepted
+	if len(blocks) == 0 { // no row of the block is to be paid, so no row of it may have been frozen
 		number := strconv.Itoa((b.Next-1)/blockRows) + " "
 		return !slices.ContainsFunc(b.blocks, func(block string) bool { return strings.HasPrefix(block, number) })
 	}
@@ -144,7 +144,7 @@ func (b Batch) intact(rows []Row) bool {
 // accept accepts a set of rows in one transaction, up to the first with a cause against it. next is the first
 // undecided line.
 func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch, set []Row, next int) (done int, cause payments.RowCause, err error) {
-	var locked Batch // of the run of the transaction
+	var locked Batch // the batch as the last run of the transaction locked it
 	order := payments.Rows{Caller: caller, Batch: b.ID, Rows: make([]payments.Row, len(set))}
 	for i, r := range set {
 		order.Rows[i] = payments.Row{Payout: r.payout(b.Code), Charges: r.Charges, Plan: b.Plan, Rail: r.NameRail}

@@ -60,7 +60,7 @@ func (s *Batches) Unsettled(ctx context.Context, b Batch) (list []Unsettled, err
 	return list, err
 }
 
-// describe adds the text and a proposal from a row with it.
+// describe adds the text from one of its rows, and a proposal.
 func (u *Unsettled) describe(r Row, known banks) {
 	if prefix, missing := strings.CutPrefix(u.Key, unsettledMissing); missing {
 		u.Prefix = prefix

@@ -86,7 +86,7 @@ func one(tx *db.Tx, sql string, args ...any) (b Batch, err error) {
 	return b, err
 }
 
-// lock reads a batch under the lock of its row. A caller that locks the wallet, too, does so before.
+// lock reads a batch under the lock of its row. A caller that also locks the wallet locks it first.
 func lock(tx *db.Tx, tenant, id string) (Batch, error) { return one(tx, selectLocked, tenant, id) }
 
 // store writes a batch as it was read under its lock and changed since.
@@ -330,7 +330,7 @@ func (b *Batch) counted(tx *db.Tx) error {
 	return err
 }
 
-// replaces counts a row in place of another.
+// replaces changes the counts as if a row replaced another one.
 func (b *Batch) replaces(old, row Row) {
 	b.tally.add(old, -1)
 	b.tally.add(row, 1)
