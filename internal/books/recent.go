@@ -19,9 +19,9 @@ type Report struct {
 	FullAt time.Time // end of the last full check; zero: there was none
 }
 
-// Recent makes the recent check. Before the first full check has ended there is no proof to continue from, so the
-// sums of accounts are left to the full check. The same holds after the clock was set back: new transfers may lie
-// before the end of the proof, so the proof is dropped and a full check is requested.
+// Recent makes the recent check. Before the first full check has ended there is no proof to continue from, so the sums of accounts
+// are left to the full check. The same holds after the clock was set back, because new transfers may have times before the end of
+// the proof. The proof is then dropped and a full check is requested.
 func (b *Books) Recent(ctx context.Context) (Report, error) {
 	ctx = db.Bulk(ctx, "")
 	var c, full *check
