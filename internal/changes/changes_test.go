@@ -353,7 +353,7 @@ func TestApprove_refusedWithoutPermission(t *testing.T) {
 		try(f.requester, problem.Forbidden, "own_act")
 		set("kofi@example.com", roles.Support)
 		try(f.first, problem.Forbidden, "not_allowed")
-		set("kofi@example.com", roles.Approver) // and gets it again, too late for this request
+		set("kofi@example.com", roles.Approver) // the person gets the role again, too late for this request
 		try(f.first, problem.Forbidden, "role_younger")
 		_, err := f.Approve(f.t.Context(), f.second, request.ID, strings.Repeat("0", 64))
 		f.refused(err, problem.InProgress, "act_changed")

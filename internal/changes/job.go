@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// KindRerun runs a dead letter of the queue again.
+// KindRerun runs a failed job (a dead letter of the queue) again.
 const KindRerun = "job.rerun"
 
 // rerun is the payload. Its members and their order are hashed, so they never change.

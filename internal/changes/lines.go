@@ -41,9 +41,8 @@ func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
 	return lines, err
 }
 
-// SetLine sets or removes a line of the policy in tx. rule is the rule of the line's kind. It refuses a line that the
-// people of the place cannot satisfy: everybody who may make such requests must have enough others who may approve
-// them.
+// SetLine sets or removes a line of the policy in tx. rule is the rule of the line's kind. It refuses a line that the people of the
+// place cannot satisfy. Everybody who may make such requests must have enough others who may approve them.
 func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	if l.From < 0 || l.Approvers < Default || l.Approvers > MostApprovers {
 		return Default, problem.Field("approvers", "must be 0, 1 or 2, and the amount must not be below zero")

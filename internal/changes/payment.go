@@ -343,8 +343,8 @@ func (a *Changes) decideKind() Kind {
 	}).by(a.lookDecide, paymentField, Field{Name: "for", Label: "For", Options: []string{string(Customer), string(House), string(Provider)}, Max: 8, Required: true}).showing(a.checkPayment)
 }
 
-// youngPayment is the age below which ending a payment by a statement causes a warning, because a statement of the
-// same day may not have the payment yet.
+// youngPayment is the age below which ending a payment by a statement causes a warning. A statement of the same day may not have
+// the payment yet.
 const youngPayment = time.Hour
 
 // asSeen finds a payment. It refuses a payment that has changed since the requester saw it.

@@ -24,7 +24,7 @@ type routed struct {
 	Channel   string `json:"channel"`
 	Providers string `json:"providers"` // names, best first, separated by spaces; empty: the operation is not served
 	Drop      bool   `json:"drop"`      // the route is removed
-	Was       string `json:"was"`       // where it led
+	Was       string `json:"was"`       // providers of the route when the change was requested
 	There     bool   `json:"there"`     // such a route existed
 }
 
