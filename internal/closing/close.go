@@ -167,7 +167,7 @@ func (b *Books) LastClosed(ctx context.Context, asset ledger.Asset) (c Closed, e
 	return c, err
 }
 
-// Behind returns how many days behind the last closed one could be closed by now. Books without a closed day are behind by none.
+// Behind returns how many days behind the last closed one could be closed by now. Books without a closed day are not behind.
 func (b *Books) Behind(last Closed) int {
 	if last.Revision == 0 {
 		return 0

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// Period is a span of days of one money.
+// Period is a span of days of one kind of money.
 type Period struct {
 	Asset       ledger.Asset
 	First, Last Day
