@@ -23,10 +23,10 @@ type Verdict[Res any] struct {
 
 // Options configure a Committer. Zero values select the defaults.
 type Options struct {
-	MaxRequests int           // in one batch, 256
-	MaxRows     int           // in one batch, 2000; a larger request runs alone
-	Timeout     time.Duration // of one batch, 60 s
-	MaxBulkRows int           // in one batch of DoBulk, MaxRows
+	MaxRequests int           // maximum number of requests in one batch; default 256
+	MaxRows     int           // maximum number of rows in one batch; default 2000. A larger request runs alone
+	Timeout     time.Duration // maximum time of one batch; default 60 s
+	MaxBulkRows int           // maximum number of rows in one batch of DoBulk; default MaxRows
 	// Systemic reports whether an error concerns no single request, such as a lost database. All requests of the
 	// batch get it, and the batch is not split.
 	Systemic func(error) bool
