@@ -56,9 +56,9 @@ func (e Ends) lists() []List {
 	return lists
 }
 
-// Append returns the number and the time of a new entry. The time is at, but never before the time of the list's
-// last entry, because requests overtake each other and the clocks of nodes differ slightly. If the last entry is
-// later by more than clock.Skew, some clock ran far ahead. The new entry then keeps its own time.
+// Append returns the number and the time of a new entry. The time is at, but never before the time of the list's last entry.
+// Requests overtake each other, and the clocks of nodes differ slightly. If the last entry is later by more than clock.Skew, some
+// clock ran far ahead. The new entry then keeps its own time.
 func (e Ends) Append(l List, at time.Time) (seq int64, placed time.Time) {
 	end := e[l]
 	if ahead := end.lastAt.Sub(at); ahead > 0 && ahead <= clock.Skew {
