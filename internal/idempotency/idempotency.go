@@ -1,7 +1,7 @@
-// Package idempotency identifies callers and repeated requests. A client that lost an answer sends its request again
-// with the same Idempotency-Key. A request that creates a row, such as a payment or a campaign, stores the key in
-// that row. For any other request (a sender ID, a contact, a correct code) this package stores the answer, in the
-// transaction that did the work, and returns it for a day. A key is refused if it comes with a different request.
+// Package idempotency identifies callers and repeated requests. A client that lost an answer sends its request again with the same
+// Idempotency-Key. A request that creates a row, such as a payment or a campaign, stores the key in that row. For any other request
+// (a sender ID, a contact, a correct code) this package stores the answer in the transaction that did the work. It returns the
+// answer for a day. A key is refused if it comes with a different request.
 package idempotency
 
 import (
