@@ -102,7 +102,7 @@ func (s *Store) accept(tx *db.Tx, t Text) (outcome, error) {
 	}
 	var owners []Number
 	if t.Word, owners = s.ownersOf(numbers, t.Message); len(owners) == 0 {
-		return s.acceptNobodys(tx, t, lately)
+		return s.acceptUnassigned(tx, t, lately)
 	}
 	for i, n := range owners {
 		own := t
@@ -149,8 +149,8 @@ func (s *Store) ownersOf(numbers []Number, text string) (Word, []Number) {
 	return "", nil
 }
 
-// acceptNobodys stores a text without an account, for operators.
-func (s *Store) acceptNobodys(tx *db.Tx, t Text, lately int64) (outcome, error) {
+// acceptUnassigned stores a text without an account, for operators.
+func (s *Store) acceptUnassigned(tx *db.Tx, t Text, lately int64) (outcome, error) {
 	var kept int64
 	if _, err := tx.One(nobodys, nil, &kept); err != nil {
 		return "", err
@@ -191,7 +191,7 @@ func (s *Store) insert(tx *db.Tx, t Text) error {
 	return err
 }
 
-// obey keeps the account's list of numbers without campaigns, and reports whether the list changed.
+// obey updates the account's list of numbers without campaigns, and reports whether the list changed.
 func (s *Store) obey(tx *db.Tx, t Text) (changed bool, err error) {
 	number, err := msisdn.Parse(t.From)
 	if err != nil || t.Word == "" {

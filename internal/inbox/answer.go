@@ -30,7 +30,7 @@ const (
 	// answerAgain is the time in which a handset gets one answer of an account to each word. So two automatic
 	// answerers end after one answer each.
 	answerAgain = 24 * time.Hour
-	// answerFor is how long an answer is tried. A later one would surprise.
+	// answerFor is how long an answer is tried. A later answer would surprise the person.
 	answerFor   = time.Hour
 	answerPause = time.Minute
 	maxName     = 40 // characters of an account's name in an answer

@@ -24,7 +24,7 @@ const (
 	deleteText = `DELETE FROM inbox_texts WHERE id = $1`
 )
 
-// closeParts stores the texts whose last part does not come, without it.
+// closeParts stores texts without the parts that did not arrive in time.
 func (s *Store) closeParts(ctx context.Context) error {
 	var late []partKey
 	if err := s.DB.Read(ctx, func(tx *db.Tx) error {

@@ -45,7 +45,7 @@ func fold(word string) string {
 	}, word)
 }
 
-// foldAll are the words of a text, at most most of them. More words give one word too many.
+// foldAll returns the words of a text, at most one more than most. The further word shows that the text has too many.
 func foldAll(text string, most int) (words []string) {
 	for field := range strings.FieldsSeq(text) {
 		if word := fold(field); word != "" {
