@@ -34,9 +34,8 @@ const claimInstallation = `INSERT INTO installation (id, fingerprint, created_at
 
 const selectFingerprint = `SELECT fingerprint FROM installation WHERE id = 1`
 
-// Check stores the master key's fingerprint on the first start. On a later start with another key it returns
-// ErrWrongSecret: such a node would make other provider references for the same requests, and could pay a repeated
-// request twice.
+// Check stores the master key's fingerprint on the first start. On a later start with another key it returns ErrWrongSecret. Such a
+// node would make other provider references for the same requests, and could pay a repeated request twice.
 func (s *Store) Check(ctx context.Context, secret config.Secret) error {
 	ours := fingerprint(secret)
 	stored, err := s.storedFingerprint(ctx)
