@@ -99,7 +99,7 @@ func (c Chart) paths(s Series) (parts []string) {
 	end := func() {
 		if len(points) == 1 { // a single point is drawn as a short dash
 			x, y, _ := strings.Cut(points[0], ",")
-			at, _ := strconv.ParseFloat(x, 64) // as coordinate wrote it
+			at, _ := strconv.ParseFloat(x, 64) // the text was written by coordinate
 			points = append(points, strconv.FormatFloat(at+4, 'f', 1, 64)+","+y)
 		}
 		if len(points) > 0 {
