@@ -210,7 +210,8 @@ func reasonsAt(tx *db.Tx, s Source, end time.Time) (list []Reason, err error) {
 	return list, nil
 }
 
-// ownReasons adds the movements of our own money that one side has behind a moment.
+// ownReasons adds the movements of our own money that are before a moment in our books and after it in the statement, or the
+// reverse.
 func ownReasons(tx *db.Tx, s Source, end time.Time, list []Reason) ([]Reason, error) {
 	var across, unbooked int
 	var sum, open money.Pesewas

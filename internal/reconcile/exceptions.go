@@ -112,7 +112,7 @@ type Filter struct {
 	Least  money.Pesewas
 	Most   money.Pesewas
 	Ended  bool
-	Ending Ending // of ended ones
+	Ending Ending // ending of ended exceptions
 	Credit bool   // the statement has more money than our books
 	Before string // id of the last exception of the previous page
 	Limit  int

@@ -20,7 +20,7 @@ import (
 type matcher struct {
 	*store
 	payments *book.Reader
-	account  func(book.Payment) string                                                 // at the provider
+	account  func(book.Payment) string                                                 // account at the provider that a payment debits or credits
 	closed   func(ctx context.Context, asset ledger.Asset, at time.Time) (bool, error) // nil: every day is open
 	log      *slog.Logger
 }

@@ -37,7 +37,7 @@ func (m *matcher) CheckPair(ctx context.Context, e Exception, p book.Payment) (L
 	return leg, err
 }
 
-// Pairing is the line of an exception with the payment that it is.
+// Pairing is the line of an exception with its payment.
 type Pairing struct {
 	Exception, Payment string
 	Leg                Leg

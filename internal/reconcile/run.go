@@ -47,8 +47,8 @@ func (m *matcher) matchSource(ctx context.Context, source Source) error {
 	}
 }
 
-// Recheck decides again about every line with an open exception, and about payments that were missing from a
-// statement, because such a payment may have ended since.
+// Recheck decides again about every line with an open exception, and about payments that were missing from a statement. Such a
+// payment may have ended since.
 func (m *matcher) Recheck(ctx context.Context) error {
 	ctx = db.Bulk(ctx, "")
 	sources, err := m.Sources(ctx)

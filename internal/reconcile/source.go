@@ -146,7 +146,7 @@ func (s *store) Sources(ctx context.Context) (list []Source, err error) {
 	return list, err
 }
 
-// Source returns a source by its name. One without statements is returned as its name has it.
+// Source returns a source by its name. For a source without statements it returns the parts of the name.
 func (s *store) Source(ctx context.Context, name string) (Source, error) {
 	source, err := ParseSource(name)
 	if err != nil {

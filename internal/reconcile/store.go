@@ -90,7 +90,7 @@ func (s *store) statement(ctx context.Context, sql string, args ...any) (one Sta
 // Statements returns files, newest first; before is the id of the last one of the page before.
 func (s *store) Statements(ctx context.Context, before string, limit int) (list []Statement, err error) {
 	if before == "" {
-		before = "g" // behind every id, which is hexadecimal
+		before = "g" // sorts after every id, because ids are hexadecimal
 	}
 	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
 		list = nil

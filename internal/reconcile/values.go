@@ -297,7 +297,7 @@ func longDigits(text string) string {
 	return ""
 }
 
-// parseParty reads a mobile number, also one such as FRI:233241234567/MSISDN. Another text has none.
+// parseParty reads a mobile number, also one such as FRI:233241234567/MSISDN. For any other text the result is empty.
 func parseParty(text string) string {
 	digits := longDigits(text)
 	if digits == "" {
