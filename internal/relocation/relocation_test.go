@@ -263,7 +263,7 @@ func TestMove_refusesDifferingCopy(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for range 2 { // nor when the move is run again
+	for range 2 { // the move is not completed when it is run again, either
 		if _, err := m.Run(t.Context()); problem.From(err).Code != "copy_differs" {
 			t.Fatalf("the move ended: %v", err)
 		}
