@@ -44,8 +44,7 @@ type Made struct {
 	InReview  int // sender IDs
 }
 
-// How closely time passes: second by second while requests are being settled, then in strides, so that retries have
-// plausible times.
+// The steps of time: seconds while requests are being settled, then longer steps, so that retries have plausible times.
 const (
 	busyFor  = 20 * time.Second
 	busyStep = time.Second
@@ -139,7 +138,7 @@ type namedList struct {
 	Data []named `json:"data"`
 }
 
-// catalogue learns what can be bought, and where banks are.
+// catalogue reads the networks and data services that can be bought, and the banks.
 func (m *maker) catalogue(ctx context.Context, s *shop) error {
 	var networks, services, banks namedList
 	for path, list := range map[string]*namedList{"/airtime-api/networks": &networks, "/databundle-api-v2/services": &services, "/payment-api/banks": &banks} {

@@ -114,7 +114,7 @@ func (m *maker) buyData(ctx context.Context, o order) error {
 // answers maps endings to the customer's action on the prompt.
 var answers = map[ending]string{succeeds: "approve", declined: "decline", wrongPIN: "wrong_pin"}
 
-// answer is the customer of a collection at the handset.
+// answer lets the customer of a collection respond on the handset.
 func (m *maker) answer(ctx context.Context, o order) error {
 	var prompts struct {
 		Data []struct{ ID, Status string }

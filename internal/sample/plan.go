@@ -20,7 +20,7 @@ const (
 	failing      = 4
 )
 
-// weekly is the shape of a week, from Sunday: its mean is 1.
+// weekly is the relative traffic of each weekday, from Sunday. Its mean is 1.
 var weekly = [7]float64{0.42, 1.0, 0.95, 1.0, 1.1, 1.33, 1.2}
 
 // hourly is the shape of a day: the share of requests in each hour (Ghana's time is UTC).

@@ -26,7 +26,7 @@ type receiver struct {
 	taken int
 }
 
-// leftBehind begins the paths that are not served any more.
+// leftBehind is the prefix of the paths that are no longer served.
 const leftBehind = "/old/"
 
 func openReceiver(seed uint64) (*receiver, error) {
@@ -40,7 +40,7 @@ func openReceiver(seed uint64) (*receiver, error) {
 	return r, nil
 }
 
-func (r *receiver) close() { _ = r.server.Close() } // no request is waited for
+func (r *receiver) close() { _ = r.server.Close() } // running requests are not awaited
 
 // fails reports whether the first attempt of a reference fails, which happens to one of forty.
 func (r *receiver) fails(reference string) bool {
