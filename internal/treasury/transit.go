@@ -185,7 +185,7 @@ func (t *Treasury) Open(ctx context.Context, asset ledger.Asset, list []Opening,
 	transfers := make([]ledger.Transfer, len(list))
 	for i, o := range list {
 		m := Movement{Asset: asset, From: ledger.Bank(o.Bank), To: ledger.Funding, Amount: o.Amount, Kind: "opening", Subject: subject, Leg: "opening " + o.Bank}
-		transfers[i] = m.Transfer(time.Time{}) // with the same time as the first entry
+		transfers[i] = m.Transfer(time.Time{}) // Move gives all entries the time of the first one
 	}
 	first := Movement{Asset: asset, From: transfers[0].From, To: transfers[0].To, Amount: money.Pesewas(transfers[0].Amount), Kind: "opening", Subject: subject, Leg: transfers[0].Leg, Beside: transfers[1:]}
 	mark := func(tx *db.Tx) error {
