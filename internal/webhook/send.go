@@ -111,8 +111,8 @@ func (c *client) send(ctx context.Context, e *event, keys [][]byte, development 
 }
 
 const (
-	// notFound is one text for three cases: a name that does not exist, a name in our own network, and a name that
-	// our resolver cannot resolve. With different texts a customer could find the names of our network.
+	// notFound is one text for three kinds of names: unknown ones, names in our own network, and names that our resolver cannot
+	// resolve. With different texts a customer could find the names of our network.
 	notFound = "the host was not found, or has no public address"
 	noMore   = "the connection failed"
 )

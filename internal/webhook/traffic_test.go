@@ -133,7 +133,7 @@ func TestTraffic_deadReceiver(t *testing.T) {
 				urls, inside, open := silentReceivers(t, dead)
 				var events []Event
 				for i, url := range urls {
-					r.traffic.note("tenant", hostPart(url), 15*time.Second) // as after the first attempts
+					r.traffic.note("tenant", hostPart(url), 15*time.Second) // as measured in the first attempts
 					for n := range 60 {
 						events = append(events, r.event(i*60+n, func(e *Event) { e.URL = url }))
 					}
@@ -172,7 +172,7 @@ func TestTraffic_sharedHost(t *testing.T) {
 			<-silent
 			w.WriteHeader(http.StatusInternalServerError)
 		})
-		r.traffic.note("hanging", hostPart(r.inbox.server.URL), 15*time.Second) // as after the first attempts
+		r.traffic.note("hanging", hostPart(r.inbox.server.URL), 15*time.Second) // as measured in the first attempts
 		var events []Event
 		for i := range 300 {
 			events = append(events, r.event(i, func(e *Event) { e.Tenant, e.URL = "hanging", r.inbox.server.URL+"/hang" }))
