@@ -37,10 +37,9 @@ const (
 	growthLimit, growthTimes = 100.0, 2.0
 )
 
-// BenchmarkGrowth compares installations of different sizes. Each is loaded through the book in large transactions, a fifth of it
-// collections. The servers of all sizes run at once, and what a person waits for is read from them in turns. So a busy machine slows
-// all sizes alike. It prints a table of figures by size, and reports the figures of the last size as times of those of the first, and
-// the number of times that break the rule.
+// BenchmarkGrowth measures installations of growing size. The payments are loaded through the book in large transactions, and a
+// fifth of them are collections. The benchmark prints a table of figures by size. It reports each figure of the last size divided
+// by the figure of the first size.
 func BenchmarkGrowth(b *testing.B) {
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		b.Run(engine.String(), func(b *testing.B) {

@@ -32,7 +32,7 @@ type lives struct {
 	accepted, refused, delivered atomic.Int64
 	underway                     chan struct{} // one entry for each payout that is not delivered yet; nil: no limit
 	mu                           sync.Mutex
-	latencies                    []time.Duration // of the answers
+	latencies                    []time.Duration // times of the answers
 }
 
 func (l *lives) percentile(p float64) time.Duration {

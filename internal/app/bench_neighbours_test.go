@@ -92,7 +92,7 @@ func benchCall(ctx context.Context, client *http.Client, method, url, key, body 
 type neighbour struct {
 	api, key, hook string
 	mu             sync.Mutex
-	begun          map[string]time.Time // by reference, until the webhook arrives
+	begun          map[string]time.Time // start by reference, until the webhook arrives
 	webhooks       []time.Duration
 }
 
