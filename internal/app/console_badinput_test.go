@@ -508,7 +508,7 @@ func TestConsole_idsAreChosen(t *testing.T) {
 	b.furnish()
 	for path, p := range b.crawl(b.good(), "/app/"+demoTenant) {
 		for _, hint := range typedID.FindAllString(p.text, -1) {
-			if !strings.Contains(hint, "provider&#39;s reference") { // which a statement has
+			if !strings.Contains(hint, "provider&#39;s reference") { // a statement has this reference, so a person can type it
 				t.Errorf("%s asks for an id: %s", path, hint)
 			}
 		}
@@ -569,7 +569,7 @@ func TestConsole_plantedTextIsEscaped(t *testing.T) {
 		}
 		b.do(http.MethodPost, "/sim/hooks/"+demoTenant, url.Values{hostile: {"planted-hook"}}, "webhook-id", hostile[:40], "webhook-signature", hostile[:40])
 		b.forget()
-		b.signIn(b.nextLink()) // with a browser that sends a user agent
+		b.signIn(b.nextLink()) // the browser sends a user agent
 		b.agent = "planted-agent " + hostile[:len(hostile)-len("\u202e")]
 		b.forget()
 		b.signIn(b.nextLink())
