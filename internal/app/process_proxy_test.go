@@ -86,7 +86,7 @@ func (p proxy) start(t *testing.T, one, two string, more ...string) (address str
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-run.Process.Pid, syscall.SIGKILL) // with its workers
+		_ = syscall.Kill(-run.Process.Pid, syscall.SIGKILL) // this also ends its workers
 		_ = run.Wait()
 		if t.Failed() {
 			t.Logf("%s printed:\n%s", p.program, said)
