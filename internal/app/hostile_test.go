@@ -447,7 +447,7 @@ func TestDailyLimit_ofAKey(t *testing.T) {
 		path, body string
 		status     int
 	}{
-		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 1), 200}, // with its charges
+		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 1), 200}, // amount with its charges
 		{"airtime-api/sendAirtime", fmt.Sprintf(`{"phone_number":"0240000001","amount":1,"network_id":%q,"transaction_id":"daily-limit-2"}`, networks[0].ID), 200},
 		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 3), 403},
 		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 1), 422},

@@ -106,7 +106,7 @@ func TestPreviousRelease_runsOnNewTables(t *testing.T) {
 	t.Parallel()
 	path := previousRelease(t)
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
-	present := where.serve(t, "this release", sim) // and the database has its tables
+	present := where.serve(t, "this release", sim) // the database has the tables of this release
 	old := startIn(t, "the release before", path, nil, append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
 		"--sim", sim.ready.SimURL}, where.args()...)...)
 	where.command(t, "wallet", "fund", present.ready.TenantID, "100000.00", "--reason", "load", "--reference", "load")

@@ -552,7 +552,7 @@ func newInbox(t *testing.T) *hookInbox {
 			return
 		}
 		if strings.ContainsFunc(r.RequestURI, func(c rune) bool { return c > '~' }) {
-			w.WriteHeader(http.StatusBadRequest) // as strict receivers answer
+			w.WriteHeader(http.StatusBadRequest) // this is the answer of strict receivers
 			return
 		}
 		in.mu.Lock()
