@@ -174,7 +174,7 @@ func (a *App) settle(context.Context) error {
 			return err
 		}
 	}
-	if _, err := a.firstPassword(); err != nil { // before anything is made
+	if _, err := a.firstPassword(); err != nil { // a bad file is refused before anything is created
 		return err
 	}
 	a.cfg.PublicURL = strings.TrimRight(a.cfg.PublicURL, "/") // paths follow it

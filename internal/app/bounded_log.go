@@ -29,7 +29,7 @@ type logKinds struct {
 	after func(time.Duration, func())
 
 	mu    sync.Mutex
-	lines map[string]int // of this minute
+	lines map[string]int // number of lines in this minute
 }
 
 // fewLines returns a logger with limits.

@@ -21,7 +21,7 @@ import (
 
 // The limits of conditions.
 const (
-	backupTooOld   = 26 * time.Hour // as the alert
+	backupTooOld   = 26 * time.Hour // the same age as in the alert
 	certificateBy  = 14 * 24 * time.Hour
 	keyBy          = 7 * 24 * time.Hour
 	hooksFailFor   = time.Hour

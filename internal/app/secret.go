@@ -32,8 +32,8 @@ func DevelopmentSecret(s config.Storage, create bool) (config.Secret, error) {
 	return config.NewSecret(key[:])
 }
 
-// findSecret returns the master key of a development server. It makes a new key only for a new database, because next
-// to a restored database without its key a new key would hide the loss.
+// findSecret returns the master key of a development server. It makes a new key only for a new database. Next to a restored
+// database without its key, a new key would hide the loss.
 func (a *App) findSecret(ctx context.Context) error {
 	if !a.cfg.Secret.Empty() {
 		return nil
