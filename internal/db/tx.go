@@ -81,14 +81,8 @@ func (t *Tx) One(sql string, args []any, dest ...any) (found bool, err error) {
 }
 
 // Texts sends one reading statement and returns its only column.
-func (t *Tx) Texts(sql string, args ...any) (list []string, err error) {
-	err = t.Query(sql, args, func(r *Row) error {
-		var text string
-		err := r.Scan(&text)
-		list = append(list, text)
-		return err
-	})
-	return list, err
+func (t *Tx) Texts(sql string, args ...any) ([]string, error) {
+	return All(t, sql, args, func(text *string, r *Row) error { return r.Scan(text) })
 }
 
 // Gather sends several reading statements and calls their Each functions in order. On PostgreSQL they are sent in one
