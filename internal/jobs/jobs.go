@@ -75,7 +75,7 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 	r := &runner{node: n, db: d, log: log, kick: make(chan struct{}, 1), quit: make(chan struct{})}
 	r.runCtx, r.stopRun = context.WithCancel(context.Background())
 	r.lease = lease.New(d, log, lease.Options{Node: o.Node, Shared: o.Shared, For: o.LeaseFor, Heartbeat: o.Heartbeat},
-		lease.Told{Taken: r.leaseTaken, Lost: r.leaseLost, Renewed: r.leaseRenewed})
+		lease.Callbacks{Acquired: r.leaseTaken, Lost: r.leaseLost, Renewed: r.leaseRenewed})
 	r.notes = groupcommit.New(groupcommit.Options{Systemic: func(err error) bool { return errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrAmbiguous) }},
 		func(ctx context.Context, notes []note) ([]groupcommit.Verdict[struct{}], error) {
 			return writeNotes(ctx, d, notes)

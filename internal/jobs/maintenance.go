@@ -98,8 +98,8 @@ func (k *maintainer) maintain(ctx context.Context) error {
 				owners = append(owners, o)
 				return err
 			}},
-			k.lease.Look(func(o string, lives, bury bool) {
-				lapsed = lapsed || bury
+			k.lease.Look(func(o string, lives, expired bool) {
+				lapsed = lapsed || expired
 				alive[o] = lives
 			}))
 	})
@@ -108,11 +108,11 @@ func (k *maintainer) maintain(ctx context.Context) error {
 	}
 	if lapsed {
 		err := k.db.Write(ctx, func(tx *db.Tx) error {
-			k.lease.Bury(tx)
+			k.lease.Expire(tx)
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("mark nodes as dead: %w", err)
+			return fmt.Errorf("expire lapsed leases: %w", err)
 		}
 	}
 	k.mu.Lock()

@@ -241,7 +241,7 @@ func TestAdoption_restsAfterFailure(t *testing.T) {
 		start(t, b)
 		quiet(t, b)
 		kill(t, d, a)
-		err := d.Write(t.Context(), func(tx *db.Tx) error { b.lease.Bury(tx); return nil })
+		err := d.Write(t.Context(), func(tx *db.Tx) error { b.lease.Expire(tx); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

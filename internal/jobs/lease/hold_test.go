@@ -18,8 +18,8 @@ const patience = 3 * time.Minute
 
 // newLease returns a lease. The test decides when it beats.
 func newLease(d *db.DB, node string, beat time.Duration) *Lease {
-	told := Told{Taken: func(string) {}, Lost: func() {}, Renewed: func() {}}
-	return New(d, slog.New(slog.DiscardHandler), Options{Node: node, For: time.Hour, Heartbeat: beat}, told)
+	calls := Callbacks{Acquired: func(string) {}, Lost: func() {}, Renewed: func() {}}
+	return New(d, slog.New(slog.DiscardHandler), Options{Node: node, For: time.Hour, Heartbeat: beat}, calls)
 }
 
 func begin(t *testing.T, d *db.DB, node string) *Lease {
@@ -76,7 +76,7 @@ func TestLease_oneNodeAtATime(t *testing.T) {
 			if n != 1 {
 				t.Error("a has no lease")
 			}
-			b.Bury(tx)
+			b.Expire(tx)
 			return err
 		}); err != nil {
 			t.Fatal(err)

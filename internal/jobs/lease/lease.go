@@ -32,11 +32,11 @@ type Options struct {
 	Heartbeat time.Duration // how often the lease is renewed
 }
 
-// Told has the callbacks to the owner of a Lease. The Lease calls them while it is not locked.
-type Told struct {
-	Taken   func(owner string) // a new epoch has begun
-	Lost    func()             // the epoch is over: its jobs belong to other nodes
-	Renewed func()             // a heartbeat succeeded, including one that began a new epoch
+// Callbacks are the calls to the owner of a Lease. The Lease calls them while it is not locked.
+type Callbacks struct {
+	Acquired func(owner string) // a new epoch has begun
+	Lost     func()             // the epoch is over: its jobs belong to other nodes
+	Renewed  func()             // a heartbeat succeeded, including one that began a new epoch
 }
 
 // Lease is the lease of this node. It is safe for concurrent use.
@@ -44,7 +44,7 @@ type Lease struct {
 	db   *db.DB
 	log  *slog.Logger
 	opts Options
-	told Told
+	call Callbacks
 
 	mu       sync.Mutex
 	owner    string // "" without a lease
@@ -59,9 +59,9 @@ type Lease struct {
 }
 
 // New returns a lease that is not acquired yet.
-func New(d *db.DB, log *slog.Logger, o Options, told Told) *Lease {
+func New(d *db.DB, log *slog.Logger, o Options, call Callbacks) *Lease {
 	l := &Lease{
-		db: d, log: log, opts: o, told: told,
+		db: d, log: log, opts: o, call: call,
 		beats: make(chan struct{}), held: map[string]bool{}, drained: make(chan struct{}),
 	}
 	l.freeHold, l.dropHold = context.WithCancel(context.Background())
@@ -151,7 +151,7 @@ func (l *Lease) take(ctx context.Context, first bool) error {
 		l.dropHold()
 	}
 	l.mu.Unlock()
-	l.told.Taken(owner)
+	l.call.Acquired(owner)
 	return nil
 }
 
@@ -299,7 +299,7 @@ func (l *Lease) Beat(ctx context.Context) error {
 	close(l.beats)
 	l.beats = make(chan struct{})
 	l.mu.Unlock()
-	l.told.Renewed()
+	l.call.Renewed()
 	return nil
 }
 
@@ -309,7 +309,7 @@ func (l *Lease) lose() {
 	l.owner = ""
 	l.dropHold()
 	l.mu.Unlock()
-	l.told.Lost()
+	l.call.Lost()
 }
 
 const (
@@ -332,8 +332,8 @@ const kept = 7 * 24 * time.Hour
 func (l *Lease) longest() int64 { return 2 * l.opts.For.Microseconds() }
 
 // Look returns the query for leases that are not dead. It calls each with the owner, whether the lease is alive, and
-// whether Bury must change it.
-func (l *Lease) Look(each func(owner string, alive, bury bool)) db.Query {
+// whether Expire must change it.
+func (l *Lease) Look(each func(owner string, alive, lapsed bool)) db.Query {
 	return db.Query{SQL: sqlLeases, Args: []any{l.longest()}, Each: func(r *db.Row) error {
 		var owner string
 		var over, far bool
@@ -343,8 +343,8 @@ func (l *Lease) Look(each func(owner string, alive, bury bool)) db.Query {
 	}}
 }
 
-// Bury marks lapsed leases as dead, shortens leases that last too long, and deletes old rows.
-func (l *Lease) Bury(tx *db.Tx) {
+// Expire marks lapsed leases as dead, shortens leases that last too long, and deletes old rows.
+func (l *Lease) Expire(tx *db.Tx) {
 	tx.Defer(sqlExpire, -1)
 	tx.Defer(sqlCap, -1, l.longest())
 	tx.Defer(sqlPruneDead, -1, kept.Microseconds())
