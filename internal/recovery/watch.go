@@ -49,10 +49,10 @@ type WatchOptions struct {
 	Began func(*db.Tx)
 }
 
-// lanesWatched is the number of group commits of one kind that are watched separately. The commits of one group
+// shardsWatched is the number of group commits of one kind that are watched separately. The commits of one group
 // commit are in order, so its last row proves all its earlier ones. Commits of two group commits may be seen in
 // another order.
-const lanesWatched = 16
+const shardsWatched = 16
 
 // lookEvery is the interval of checks without a special reason. They are needed because, behind a pooler, the same
 // connection may lead to another server.
@@ -65,8 +65,8 @@ type Watch struct {
 	o WatchOptions
 
 	life     atomic.Pointer[string] // the database's history at the last check
-	payments [lanesWatched]atomic.Pointer[row]
-	campaign [lanesWatched]atomic.Pointer[row]
+	payments [shardsWatched]atomic.Pointer[row]
+	campaign [shardsWatched]atomic.Pointer[row]
 	looked   atomic.Uint64 // the epoch of the database's connections at the last check
 	looking  chan struct{} // a lock: at most one check runs
 
@@ -83,21 +83,21 @@ func NewWatch(r *Recovery, o WatchOptions) *Watch {
 }
 
 // Commits records a row that a transaction of one of the node's group commits inserts. If the transaction inserts
-// several rows, only the last counts. lane is the number of the group commit.
-func (w *Watch) Commits(tx *db.Tx, lane int, kind Kind, tenant, id string) {
+// several rows, only the last counts. shard is the number of the group commit.
+func (w *Watch) Commits(tx *db.Tx, shard int, kind Kind, tenant, id string) {
 	if w == nil {
 		return
 	}
 	// The history may change before the commit. The check for the new history has then been made already.
 	seen := &row{Kind: kind, Tenant: tenant, ID: id, Life: *w.life.Load()}
-	tx.AfterCommit(func() { w.slot(kind, lane).Store(seen) })
+	tx.AfterCommit(func() { w.slot(kind, shard).Store(seen) })
 }
 
-func (w *Watch) slot(kind Kind, lane int) *atomic.Pointer[row] {
+func (w *Watch) slot(kind Kind, shard int) *atomic.Pointer[row] {
 	if kind == Campaign {
-		return &w.campaign[lane%lanesWatched]
+		return &w.campaign[shard%shardsWatched]
 	}
-	return &w.payments[lane%lanesWatched]
+	return &w.payments[shard%shardsWatched]
 }
 
 // Sure checks that the database is still the same, before a payment is first sent to a provider. It checks only if a
@@ -128,7 +128,7 @@ func (w *Watch) again(ctx context.Context) error {
 
 // seen returns the last rows in memory.
 func (w *Watch) seen() (list []row) {
-	for _, slots := range []*[lanesWatched]atomic.Pointer[row]{&w.payments, &w.campaign} {
+	for _, slots := range []*[shardsWatched]atomic.Pointer[row]{&w.payments, &w.campaign} {
 		for i := range slots {
 			if r := slots[i].Load(); r != nil {
 				list = append(list, *r)
