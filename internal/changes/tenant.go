@@ -42,6 +42,7 @@ type Setting struct {
 	Label   string
 	Options []string // the allowed values; none: any text
 	Own     bool     // the account's own people may change it
+	url     bool     // Makola sends requests to it
 	get     func(t tenant.Tenant) string
 	set     func(c *tenant.Change, text string) error
 	// restricts reports whether a change only restricts the account, and so needs no approver. If it is nil, no
@@ -136,15 +137,24 @@ func Settings() []Setting {
 			set: func(c *tenant.Change, text string) error { c.Email = &text; return nil }},
 		{Name: "voucher", Label: "Clients send the payers' vouchers (Telecel)", Options: onOff, Own: true, get: func(t tenant.Tenant) string { return word(t.Voucher) },
 			set: func(c *tenant.Change, text string) error { on := text == "on"; c.Voucher = &on; return nil }},
-		{Name: "sms_url", Label: "Webhook URL for texts from handsets", Own: true, get: func(t tenant.Tenant) string { return t.SMSURL },
+		{Name: "sms_url", Label: "Webhook URL for texts from handsets", Own: true, url: true, get: func(t tenant.Tenant) string { return t.SMSURL },
 			set: func(c *tenant.Change, text string) error { c.SMSURL = &text; return nil }},
-		{Name: "batch_url", Label: "Webhook URL for finished batches", Own: true, get: func(t tenant.Tenant) string { return t.BatchURL },
+		{Name: "batch_url", Label: "Webhook URL for finished batches", Own: true, url: true, get: func(t tenant.Tenant) string { return t.BatchURL },
 			set: func(c *tenant.Change, text string) error { c.BatchURL = &text; return nil }},
 		quota("quota_contacts", "Maximum number of contacts", func(q tenant.Quotas) tenant.Quota { return q.Contacts }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Contacts }),
 		quota("quota_groups", "Maximum number of contact groups", func(q tenant.Quotas) tenant.Quota { return q.Groups }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Groups }),
 		quota("quota_sender_ids", "Maximum number of sender IDs", func(q tenant.Quotas) tenant.Quota { return q.Senders }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Senders }),
 		quota("quota_campaigns", "Maximum number of open campaigns", func(q tenant.Quotas) tenant.Quota { return q.Campaigns }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Campaigns }),
 	}
+}
+
+// settingOf returns a setting by its name. It is zero for PayoutIPs.
+func settingOf(name string) Setting {
+	list := Settings()
+	if i := slices.IndexFunc(list, func(s Setting) bool { return s.Name == name }); i >= 0 {
+		return list[i]
+	}
+	return Setting{}
 }
 
 // setting is a new value, and the value that the requester saw. Its members and their order are hashed.
@@ -278,7 +288,7 @@ func (a *Changes) lookSettings(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	for _, s := range set {
-		if (s.Name == "sms_url" || s.Name == "batch_url") && s.After != "" {
+		if settingOf(s.Name).url && s.After != "" {
 			if err := a.Webhooks.Check(s.After); err != nil {
 				return Draft{}, problem.Field(s.Name, err.Error())
 			}
@@ -293,7 +303,7 @@ func (a *Changes) lookSettings(ctx context.Context, o Order) (Draft, error) {
 	kind := kindOf(o.By.Place, set)
 	texts := make([]string, len(set))
 	for i, s := range set {
-		if kind == KindSettings && !slices.ContainsFunc(Settings(), func(own Setting) bool { return own.Name == s.Name && own.Own }) {
+		if kind == KindSettings && !settingOf(s.Name).Own {
 			return Draft{}, problem.New(problem.Forbidden, "not_own", "Only the installation can change "+s.Name)
 		}
 		texts[i] = fmt.Sprintf("%s from %q to %q", s.Name, s.Before, s.After)
