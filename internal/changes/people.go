@@ -63,19 +63,19 @@ func (a *Changes) mayGive(tx *db.Tx, request Request, all ...identity.Membership
 	return nil
 }
 
-// other finds the person of a request. It refuses the requester.
-func (a *Changes) other(tx *db.Tx, request Request, email string) (identity.Person, []identity.Membership, error) {
+// other returns the roles of the person of a request. It refuses the requester.
+func (a *Changes) other(tx *db.Tx, request Request, email string) ([]identity.Membership, error) {
 	p, all, err := a.People.Locked(tx, email)
 	if err != nil {
-		return p, nil, err
+		return nil, err
 	}
 	if p.ID == request.Requester {
-		return p, nil, errYourself()
+		return nil, errYourself()
 	}
 	if request.Place != roles.Installation && !slices.ContainsFunc(all, func(m identity.Membership) bool { return m.Tenant == request.Place }) {
-		return p, nil, problem.New(problem.NotFound, "person_not_found", "There is no such person here")
+		return nil, problem.New(problem.NotFound, "person_not_found", "There is no such person here")
 	}
-	return p, all, nil
+	return all, nil
 }
 
 func errYourself() error {
@@ -214,7 +214,7 @@ func (a *Changes) lookRole(ctx context.Context, o Order) (Draft, error) {
 
 func (a *Changes) roleKind() Kind {
 	return written(a, KindRole, "Role of a person", peopleRule, func(tx *db.Tx, request Request, p person) ([]audit.Change, error) {
-		if _, _, err := a.other(tx, request, p.Email); err != nil {
+		if _, err := a.other(tx, request, p.Email); err != nil {
 			return nil, err
 		}
 		if err := a.mayGive(tx, request, identity.Membership{Tenant: p.Tenant, Role: p.Role}, identity.Membership{Tenant: p.Tenant, Role: p.Before}); err != nil {
@@ -258,7 +258,7 @@ func (a *Changes) lookWhole(sentence string) func(ctx context.Context, o Order) 
 // whole finds the person of a change at all places. It refuses a person with a role that the requester may not
 // give.
 func (a *Changes) whole(tx *db.Tx, request Request, p person) error {
-	_, all, err := a.other(tx, request, p.Email)
+	all, err := a.other(tx, request, p.Email)
 	if err != nil {
 		return err
 	}
