@@ -42,7 +42,7 @@ const (
 )
 
 // catalogueOf reads every entry.
-func catalogueOf(o *frame.Opened, e *frame.Env, routes *route.Table) ([]catalogueEntry, error) {
+func catalogueOf(e *frame.Env, routes *route.Table) ([]catalogueEntry, error) {
 	all, err := routes.Catalogue(e.Ctx)
 	if err != nil {
 		return nil, err
@@ -73,13 +73,13 @@ type catalogueList struct {
 // Run lists the catalogues.
 func (c *catalogueList) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
-		return printCatalogue(o, e, o.Routes(), c.Output, func(x catalogueEntry) bool { return c.Kind == "" || c.Kind == x.kind })
+		return printCatalogue(e, o.Routes(), c.Output, func(x catalogueEntry) bool { return c.Kind == "" || c.Kind == x.kind })
 	})
 }
 
 // printCatalogue prints the entries of the catalogue for which show returns true.
-func printCatalogue(o *frame.Opened, e *frame.Env, routes *route.Table, format string, show func(catalogueEntry) bool) error {
-	all, err := catalogueOf(o, e, routes)
+func printCatalogue(e *frame.Env, routes *route.Table, format string, show func(catalogueEntry) bool) error {
+	all, err := catalogueOf(e, routes)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c *catalogueSet) Check() error {
 
 // showEntry prints the entry of a change.
 func showEntry(q *frame.Ask) error {
-	return printCatalogue(q.O, q.E, q.O.Routes(), q.Output, func(x catalogueEntry) bool { return x.kind == q.Values["catalogue"] && x.key == q.Values["key"] })
+	return printCatalogue(q.E, q.O.Routes(), q.Output, func(x catalogueEntry) bool { return x.kind == q.Values["catalogue"] && x.key == q.Values["key"] })
 }
 
 type catalogueBankCode struct {
@@ -121,7 +121,7 @@ type catalogueBankCode struct {
 
 // showBankCodes prints the bank of a change.
 func showBankCodes(q *frame.Ask) error {
-	return printCatalogue(q.O, q.E, q.O.Routes(), q.Output, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == q.Values["bank"] })
+	return printCatalogue(q.E, q.O.Routes(), q.Output, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == q.Values["bank"] })
 }
 
 type cataloguePrefix struct {
