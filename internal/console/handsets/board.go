@@ -81,7 +81,7 @@ func (ps *Pages) simulated(v *console.Visit, refused page.Form) (console.Answer,
 	if err != nil {
 		return console.Answer{}, err
 	}
-	return console.Answer{Title: "Test phones", Body: handsetPage(v, b, ps.collectForm(v, b, refused), money, live), Wrong: len(refused.Fields) > 0}, nil
+	return console.Answer{Title: "Test phones", Body: handsetPage(v, b, ps.collectForm(b, refused), money, live), Wrong: len(refused.Fields) > 0}, nil
 }
 
 // board reads the content of the page.
@@ -201,7 +201,7 @@ func (ps *Pages) look(v *console.Visit, h *handset) error {
 }
 
 // collectForm asks one of the handsets for money.
-func (ps *Pages) collectForm(v *console.Visit, b board, refused page.Form) templ.Component {
+func (ps *Pages) collectForm(b board, refused page.Form) templ.Component {
 	if b.tenant.ID == "" {
 		return page.Nothing(page.Empty{Title: "No test account", Text: "You have no role at a test account that can request a payment."})
 	}

@@ -35,7 +35,7 @@ func (ps *Pages) floatOrder() approvals.Form {
 			return "Book a deposit or withdrawal that was made at the provider, outside Makola. Afterwards the float equals the balance that the provider reports.", nil
 		},
 		Fields: func(v *console.Visit) ([]page.Field, error) {
-			return []page.Field{{Name: "provider", Label: "Provider", Value: v.Given("provider", ""), Options: ps.providerOptions(v)}, {Name: "mode", Label: "Mode", Value: v.Given("mode", string(tenant.Live)), Options: moneyModes},
+			return []page.Field{{Name: "provider", Label: "Provider", Value: v.Given("provider", ""), Options: ps.providerOptions()}, {Name: "mode", Label: "Mode", Value: v.Given("mode", string(tenant.Live)), Options: moneyModes},
 				{Name: "account", Label: "Account at the provider", Value: v.Given("account", provider.AccountDisbursement), Options: floatAccounts},
 				{Name: "way", Label: "Direction", Value: v.Given("way", "in"), Options: floatWays}, amountField(v), referenceField(v)}, nil
 		},

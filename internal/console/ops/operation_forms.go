@@ -40,7 +40,7 @@ func (ps *Pages) switchOrders() (orders []approvals.Form) {
 				for _, op := range route.Operations() {
 					operations = append(operations, page.Option{Value: string(op), Text: words.OperationWord(string(op))})
 				}
-				return []page.Field{{Name: "provider", Label: "Provider", Value: v.Given("provider", ""), Options: ps.providerOptions(v)}, {Name: "mode", Label: "Mode", Value: v.Given("mode", string(tenant.Live)), Options: moneyModes},
+				return []page.Field{{Name: "provider", Label: "Provider", Value: v.Given("provider", ""), Options: ps.providerOptions()}, {Name: "mode", Label: "Mode", Value: v.Given("mode", string(tenant.Live)), Options: moneyModes},
 					{Name: "operation", Label: "Operation", Value: v.Given("operation", route.Any), Options: operations}}, nil
 			},
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
@@ -52,7 +52,7 @@ func (ps *Pages) switchOrders() (orders []approvals.Form) {
 }
 
 // providerOptions lists the providers.
-func (ps *Pages) providerOptions(v *console.Visit) (options []page.Option) {
+func (ps *Pages) providerOptions() (options []page.Option) {
 	seen := map[string]bool{}
 	for _, r := range ps.Rails.Rails() {
 		if !seen[r.Name] {

@@ -120,7 +120,7 @@ func (ps *Pages) opsFields(v *console.Visit) ([]page.Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	providers := append([]page.Option{{Value: "", Text: "All"}}, ps.providerOptions(v)...)
+	providers := append([]page.Option{{Value: "", Text: "All"}}, ps.providerOptions()...)
 	return append([]page.Field{
 		tenants,
 		{Name: "kind", Label: "Kind", Options: records.AnyKind, Value: v.Param("kind")},

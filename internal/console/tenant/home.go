@@ -137,7 +137,7 @@ func openStatus(kind book.Kind) string {
 }
 
 // paceColumns compare today with the last seven days.
-func paceColumns(v *console.Visit, now time.Time) []console.Column[records.Pace] {
+func paceColumns(now time.Time) []console.Column[records.Pace] {
 	hour := now.UTC().Format("15") + ":00"
 	return []console.Column[records.Pace]{
 		console.Text("Kind", "", func(p records.Pace) string { return words.KindsWords[p.Kind] }).Laid(console.Link),
@@ -177,7 +177,7 @@ func (ps *Pages) charts(v *console.Visit, h *homeOf) error {
 	volume, rate := records.Days(days, now)
 	h.charts = []page.Chart{records.Hours(hours, now), volume, rate}
 	h.counted = records.CountedTo(to)
-	h.pace = console.Grid(paceColumns(v, now), records.Paces(hours, now), func(p records.Pace) string {
+	h.pace = console.Grid(paceColumns(now), records.Paces(hours, now), func(p records.Pace) string {
 		return fmt.Sprintf("%s?status=success&from=%[2]s&to=%[2]s", listPath(v, p.Kind), today.Format(console.DayFormat))
 	})
 	return nil
