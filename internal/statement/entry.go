@@ -78,7 +78,7 @@ type Entry struct {
 func (r *Reader) entry(ctx context.Context, s Statement, l ledger.Line, payments map[string]book.Payment) (Entry, error) {
 	e := Entry{Number: l.Sequence, At: l.At, Subject: l.Subject, Event: l.Kind, Change: l.Change, Balance: l.Balance, Type: Other}
 	if p, is := payments[l.Subject]; is {
-		return r.ofPayment(ctx, s, e, l, p)
+		return r.ofPayment(ctx, e, l, p)
 	}
 	e.Type = typeOf(s, l)
 	switch e.Type {
@@ -132,7 +132,7 @@ func typeOf(s Statement, l ledger.Line) Type {
 // paid maps kinds of payments to types.
 var paid = map[book.Kind]Type{book.KindCollection: Collection, book.KindPayout: Payout, book.KindTopUp: Airtime, book.KindBundle: Data}
 
-func (r *Reader) ofPayment(ctx context.Context, s Statement, e Entry, l ledger.Line, p book.Payment) (Entry, error) {
+func (r *Reader) ofPayment(ctx context.Context, e Entry, l ledger.Line, p book.Payment) (Entry, error) {
 	e.Channel, e.Reference, e.Account, e.Name, e.Provider = p.Channel, p.Reference, p.Account, p.AccountName, p.ProviderReference
 	switch l.Leg {
 	case book.LegHold:

@@ -173,7 +173,7 @@ func TestEntry_refund(t *testing.T) {
 		pay  book.Payment
 		want Type
 	}{{book.Payment{Kind: book.KindPayout}, Payout}, {book.Payment{Kind: book.KindPayout, RefundOf: "c"}, Refund}} {
-		e, err := r.ofPayment(t.Context(), Statement{}, Entry{}, ledger.Line{Transfer: ledger.Transfer{Leg: book.LegHold}}, tt.pay)
+		e, err := r.ofPayment(t.Context(), Entry{}, ledger.Line{Transfer: ledger.Transfer{Leg: book.LegHold}}, tt.pay)
 		if err != nil || e.Type != tt.want {
 			t.Errorf("%+v: %s, %v", tt.pay, e.Type, err)
 		}
