@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -75,25 +74,7 @@ type flood struct{ Kind, API string }
 // begin starts the flood in a process of the lowest priority.
 func (f flood) begin(b *testing.B) (stop func()) {
 	b.Helper()
-	text, err := json.Marshal(f)
-	if err != nil {
-		b.Fatal(err)
-	}
-	clients := exec.Command("nice", "-n", "19", os.Args[0])
-	clients.Env, clients.Stderr = append(os.Environ(), floodVariable+"="+string(text)), os.Stderr
-	alive, err := clients.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := clients.Start(); err != nil {
-		b.Fatal(err)
-	}
-	return func() {
-		_ = alive.Close()
-		if err := clients.Wait(); err != nil {
-			b.Errorf("the flood: %v", err)
-		}
-	}
+	return beginClients(b, floodVariable, f)
 }
 
 // floodAsConfigured is the process of a flood. It runs until its standard input ends.

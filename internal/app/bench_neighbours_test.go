@@ -214,23 +214,30 @@ const attackVariable = "MAKOLA_TEST_ATTACK"
 // begin starts the attacks in a process of the lowest priority.
 func (a *attacker) begin(b *testing.B) (stop func()) {
 	b.Helper()
-	asked, err := json.Marshal(a)
+	return beginClients(b, attackVariable, a)
+}
+
+// beginClients starts the test program again as clients of the lowest priority. variable is the environment variable
+// that selects the clients, and as is its value, in JSON.
+func beginClients(b *testing.B, variable string, as any) (stop func()) {
+	b.Helper()
+	text, err := json.Marshal(as)
 	if err != nil {
 		b.Fatal(err)
 	}
-	attack := exec.Command("nice", "-n", "19", os.Args[0])
-	attack.Env, attack.Stderr = append(os.Environ(), attackVariable+"="+string(asked)), os.Stderr
-	alive, err := attack.StdinPipe()
+	clients := exec.Command("nice", "-n", "19", os.Args[0])
+	clients.Env, clients.Stderr = append(os.Environ(), variable+"="+string(text)), os.Stderr
+	alive, err := clients.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := attack.Start(); err != nil {
+	if err := clients.Start(); err != nil {
 		b.Fatal(err)
 	}
 	return func() {
 		_ = alive.Close()
-		if err := attack.Wait(); err != nil {
-			b.Errorf("the attackers: %v", err)
+		if err := clients.Wait(); err != nil {
+			b.Errorf("%s: %v", variable, err)
 		}
 	}
 }
