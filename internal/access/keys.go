@@ -320,19 +320,7 @@ const listKeys = `SELECT ` + keyColumns + ` FROM api_keys WHERE tenant = $1 ORDE
 
 // Keys returns all keys of a tenant in the order of creation, including expired and revoked ones.
 func (a *Access) Keys(ctx context.Context, tenant string) ([]Key, error) {
-	var keys []Key
-	err := a.db.Read(ctx, func(tx *db.Tx) error {
-		keys = nil
-		return tx.Query(listKeys, []any{tenant}, func(r *db.Row) error {
-			var k Key
-			if err := k.scan(r); err != nil {
-				return err
-			}
-			keys = append(keys, k)
-			return nil
-		})
-	})
-	return keys, err
+	return db.ReadAll(ctx, a.db, listKeys, []any{tenant}, (*Key).scan)
 }
 
 const expiringKeys = `SELECT ` + keyColumns + ` FROM api_keys WHERE revoked_at = 0 AND expires_at > $1 AND expires_at < $2 AND replaced_by = '' ORDER BY expires_at, id LIMIT $3`
@@ -341,16 +329,7 @@ const expiringKeys = `SELECT ` + keyColumns + ` FROM api_keys WHERE revoked_at =
 // maximum number of keys.
 func (a *Access) Expiring(ctx context.Context, within time.Duration, most int) (keys []Key, err error) {
 	now := a.clock.Now()
-	err = a.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		keys = nil
-		return tx.Query(expiringKeys, []any{now, now.Add(within), int64(most)}, func(r *db.Row) error {
-			var k Key
-			err := k.scan(r)
-			keys = append(keys, k)
-			return err
-		})
-	})
-	return keys, err
+	return db.ReadAll(db.Bulk(ctx, ""), a.db, expiringKeys, []any{now, now.Add(within), int64(most)}, (*Key).scan)
 }
 
 const lockKey = `SELECT ` + keyColumns + `, hash FROM api_keys WHERE tenant = $1 AND id = $2`
