@@ -15,10 +15,7 @@ import (
 // storedOfFiles counts the rows that uploads and batches have stored.
 func (b *browsed) storedOfFiles() (n int64) {
 	b.t.Helper()
-	err := b.db.Read(b.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM batch_rows) + (SELECT count(*) FROM batch_files)`, nil, &n)
-		return err
-	})
+	_, err := b.db.ReadOne(b.t.Context(), `SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM batch_rows) + (SELECT count(*) FROM batch_files)`, nil, &n)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -181,10 +181,7 @@ func durable(b *testing.B, engine db.Engine) {
 	}
 	defer d.Close()
 	var fsync string
-	if err := d.Read(context.Background(), func(tx *db.Tx) error {
-		_, err := tx.One("SHOW fsync", nil, &fsync)
-		return err
-	}); err != nil || fsync != "on" {
+	if _, err := d.ReadOne(context.Background(), "SHOW fsync", nil, &fsync); err != nil || fsync != "on" {
 		b.Fatalf("the benchmark wants a durable PostgreSQL (scripts/postgres.sh --durable start), this one has fsync %q (%v)", fsync, err)
 	}
 }

@@ -111,10 +111,7 @@ func (b *browsed) holdsWatcher(t *testing.T, w watched) {
 	t.Helper()
 	count := func() (n int, lines string) {
 		t.Helper()
-		if err := b.db.Read(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.One(`SELECT count(*), coalesce(max(lines), '') FROM notices WHERE event = $1`, []any{string(w.event)}, &n, &lines)
-			return err
-		}); err != nil {
+		if _, err := b.db.ReadOne(t.Context(), `SELECT count(*), coalesce(max(lines), '') FROM notices WHERE event = $1`, []any{string(w.event)}, &n, &lines); err != nil {
 			t.Fatal(err)
 		}
 		return n, lines
@@ -208,10 +205,7 @@ func TestNotices_recoveryBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var n int
-	if err := b.db.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT count(*) FROM notices WHERE event = $1`, []any{string(notice.RecoveryBegan)}, &n)
-		return err
-	}); err != nil || n != 1 {
+	if _, err := b.db.ReadOne(t.Context(), `SELECT count(*) FROM notices WHERE event = $1`, []any{string(notice.RecoveryBegan)}, &n); err != nil || n != 1 {
 		t.Errorf("%d notices, %v", n, err)
 	}
 }

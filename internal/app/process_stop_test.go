@@ -50,10 +50,7 @@ func TestKilled_serverLeavesNoLease(t *testing.T) {
 	}
 	defer func() { _ = d.Close() }()
 	var leases, alive int
-	if err := d.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT count(*), count(*) FILTER (WHERE expires_at > 0) FROM job_leases`, nil, &leases, &alive)
-		return err
-	}); err != nil || leases != 2 || alive != 1 {
+	if _, err := d.ReadOne(t.Context(), `SELECT count(*), count(*) FILTER (WHERE expires_at > 0) FROM job_leases`, nil, &leases, &alive); err != nil || leases != 2 || alive != 1 {
 		t.Errorf("%d of %d leases are alive, %v", alive, leases, err)
 	}
 }
