@@ -89,10 +89,7 @@ const countBrokeGlass = `SELECT count(*) FROM audit_log WHERE id >= $1 AND perso
 
 // BrokeGlassSince counts the entries about commands with --break-glass since a time.
 func (l *Log) BrokeGlassSince(ctx context.Context, since time.Time) (n int, err error) {
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countBrokeGlass, []any{firstID(since)}, &n)
-		return err
-	})
+	_, err = l.db.ReadOne(ctx, countBrokeGlass, []any{firstID(since)}, &n)
 	return n, err
 }
 
@@ -279,17 +276,7 @@ func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var entries []Entry
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		entries = nil
-		return tx.Query(sql, args, func(r *db.Row) error {
-			var e Entry
-			err := scan(r, &e, &e.Link)
-			entries = append(entries, e)
-			return err
-		})
-	})
-	return entries, err
+	return db.ReadAll(ctx, l.db, sql, args, func(e *Entry, r *db.Row) error { return scan(r, e, &e.Link) })
 }
 
 const newestEntry = `SELECT at FROM audit_log ORDER BY id DESC LIMIT 1`
@@ -297,10 +284,7 @@ const newestEntry = `SELECT at FROM audit_log ORDER BY id DESC LIMIT 1`
 // Newest returns when the newest entry was written, by the clock of the process that wrote it. It is zero if there is
 // no entry.
 func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
-	err = d.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(newestEntry, nil, &at)
-		return err
-	})
+	_, err = d.ReadOne(ctx, newestEntry, nil, &at)
 	return at, err
 }
 

@@ -70,12 +70,8 @@ const (
 )
 
 // Head reads the end of the chain.
-func (l *Log) Head(ctx context.Context) (h Head, err error) {
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		h, err = head(tx)
-		return err
-	})
-	return h, err
+func (l *Log) Head(ctx context.Context) (Head, error) {
+	return db.Get(ctx, l.db, func(tx *db.Tx) (Head, error) { return head(tx) })
 }
 
 func head(tx *db.Tx) (h Head, err error) {
@@ -187,10 +183,7 @@ const selectOldestUnlinked = `SELECT coalesce(min(at), 0) FROM audit_log WHERE l
 
 // UnlinkedSince returns the time of the oldest entry that is not linked, or zero if all are linked.
 func (l *Log) UnlinkedSince(ctx context.Context) (at time.Time, err error) {
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(selectOldestUnlinked, nil, &at)
-		return err
-	})
+	_, err = l.db.ReadOne(ctx, selectOldestUnlinked, nil, &at)
 	return at, err
 }
 
