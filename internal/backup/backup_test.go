@@ -43,10 +43,7 @@ func each(t *testing.T, fn func(t *testing.T, s source)) {
 
 func (s source) write(t testing.TB, text string) {
 	t.Helper()
-	err := s.db.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(text)
-		return err
-	})
+	_, err := s.db.Exec(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,10 +132,7 @@ func TestRestore_equalsTheOriginal(t *testing.T) {
 				}
 				d := dbtest.OpenWith(t, target)
 				var holds, balance int64
-				err = d.Read(t.Context(), func(tx *db.Tx) error {
-					_, err := tx.One(`SELECT (SELECT count(*) FROM job_holds), (SELECT balance FROM wallets WHERE id = 'wallet:ama')`, nil, &holds, &balance)
-					return err
-				})
+				_, err = d.ReadOne(t.Context(), `SELECT (SELECT count(*) FROM job_holds), (SELECT balance FROM wallets WHERE id = 'wallet:ama')`, nil, &holds, &balance)
 				if err != nil || holds != 2 || balance != 1500 {
 					t.Errorf("%d rows, a balance of %d, %v", holds, balance, err)
 				}

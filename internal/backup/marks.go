@@ -97,10 +97,7 @@ const (
 // restored. The row is stored before any server can open the restored database. It is never changed or deleted. The
 // work after a restore is recorded under its id.
 func LastRestore(ctx context.Context, d *db.DB) (r Restored, found bool, err error) {
-	err = d.Read(ctx, func(tx *db.Tx) error {
-		found, err = tx.One(sqlRestored, nil, &r.ID, &r.Backup, &r.MadeAt, &r.At)
-		return err
-	})
+	found, err = d.ReadOne(ctx, sqlRestored, nil, &r.ID, &r.Backup, &r.MadeAt, &r.At)
 	return r, found, err
 }
 
