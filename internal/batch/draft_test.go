@@ -130,10 +130,7 @@ const countAllRows = `SELECT count(*) FROM batch_rows`
 // countRows counts the stored rows of all batches, and the rows without a batch.
 func (n *node) countRows() (count int) {
 	n.f.t.Helper()
-	if err := n.db.Read(n.f.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(countAllRows, nil, &count)
-		return err
-	}); err != nil {
+	if _, err := n.db.ReadOne(n.f.t.Context(), countAllRows, nil, &count); err != nil {
 		n.f.t.Fatal(err)
 	}
 	return count

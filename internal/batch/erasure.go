@@ -35,14 +35,11 @@ AND batch IN (SELECT id FROM batches WHERE id = $1 AND (status = 'draft' OR ende
 // OfNumber returns each row with a number. It reads all rows.
 func OfNumber(ctx context.Context, d *db.DB, number string, each func(Named) error) error {
 	var list []Named
-	err := d.ReadWhole(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(rowsOfNumber, []any{number}, func(r *db.Row) error {
-			var n Named
-			err := r.Scan(&n.Tenant, &n.Batch, &n.BatchName, &n.Line, &n.Name, &n.Amount, &n.Status, &n.At)
-			list = append(list, n)
-			return err
+	err := d.ReadWhole(ctx, func(tx *db.Tx) (err error) {
+		list, err = db.All(tx, rowsOfNumber, []any{number}, func(n *Named, r *db.Row) error {
+			return r.Scan(&n.Tenant, &n.Batch, &n.BatchName, &n.Line, &n.Name, &n.Amount, &n.Status, &n.At)
 		})
+		return err
 	})
 	for _, n := range list {
 		if err == nil {

@@ -104,10 +104,7 @@ func TestRun_diskFull(t *testing.T) {
 	}
 	n.run(t.Context(), b.Tenant, b.ID)
 	pages := func(most int) {
-		if err := n.db.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec("PRAGMA max_page_count = " + strconv.Itoa(most))
-			return err
-		}); err != nil {
+		if _, err := n.db.Exec(t.Context(), "PRAGMA max_page_count = "+strconv.Itoa(most)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -93,20 +93,16 @@ func (s *Batches) Receive(ctx context.Context, u Upload, from io.Reader) (r Rece
 }
 
 func (s *Batches) dropParts(ctx context.Context, r Received) error {
-	return s.db.Write(db.Bulk(ctx, r.Tenant), func(tx *db.Tx) error {
-		_, err := tx.Exec(deleteParts, r.ID)
-		return err
-	})
+	_, err := s.db.Exec(db.Bulk(ctx, r.Tenant), deleteParts, r.ID)
+	return err
 }
 
 // keepFile stores the parts of a file, and then the file.
 func (s *Batches) keepFile(ctx context.Context, r *Received, content io.Reader) error {
 	ctx = db.Bulk(ctx, r.Tenant)
 	parts, err := sheet.Split(content, func(number int, part []byte) error {
-		return s.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := tx.Exec(insertPart, r.ID, int64(number), part)
-			return err
-		})
+		_, err := s.db.Exec(ctx, insertPart, r.ID, int64(number), part)
+		return err
 	})
 	if err != nil {
 		return err
@@ -176,11 +172,7 @@ func (s *Batches) opened(ctx context.Context, r Received, do func(*sheet.File) e
 
 // part reads a part of a stored file.
 func (s *Batches) part(ctx context.Context, r Received, number int) (content []byte, err error) {
-	found := false
-	err = s.db.Read(db.Bulk(ctx, r.Tenant), func(tx *db.Tx) (err error) {
-		found, err = tx.One(selectPart, []any{r.ID, int64(number)}, &content)
-		return err
-	})
+	found, err := s.db.ReadOne(db.Bulk(ctx, r.Tenant), selectPart, []any{r.ID, int64(number)}, &content)
 	if err == nil && !found {
 		err = problem.New(problem.NotFound, "file_not_found", "The file is no longer here. Upload it again")
 	}

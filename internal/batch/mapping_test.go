@@ -35,10 +35,7 @@ const countParts = `SELECT count(*) FROM batch_file_parts`
 // parts counts the stored parts of files.
 func (n *node) parts() (count int) {
 	n.f.t.Helper()
-	if err := n.db.Read(n.f.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(countParts, nil, &count)
-		return err
-	}); err != nil {
+	if _, err := n.db.ReadOne(n.f.t.Context(), countParts, nil, &count); err != nil {
 		n.f.t.Fatal(err)
 	}
 	return count

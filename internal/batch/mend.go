@@ -55,15 +55,9 @@ func (s *Batches) KeepNew(ctx context.Context, tenant, id string) (dropped int, 
 	if err != nil {
 		return 0, err
 	}
-	var paid []storedRow
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		paid = nil
-		return tx.Query(overlapLines, []any{id, s.overlapSince()}, func(r *db.Row) error {
-			row := storedRow{batch: id}
-			err := r.Scan(&row.Line)
-			paid = append(paid, row)
-			return err
-		})
+	paid, err := db.ReadAll(ctx, s.db, overlapLines, []any{id, s.overlapSince()}, func(row *storedRow, r *db.Row) error {
+		row.batch = id
+		return r.Scan(&row.Line)
 	})
 	if err != nil {
 		return 0, err

@@ -223,15 +223,7 @@ func (s *Batches) nextNames(ctx context.Context, b Batch) (rows []Row, err error
 	if b.Status == Requested {
 		sql, args = selectNamed, []any{b.ID, int64(b.namesNext), int64(namesAtOnce)}
 	}
-	err = s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
-		rows = nil
-		return tx.Query(sql, args, func(r *db.Row) error {
-			row, err := scanRow(r)
-			rows = append(rows, row)
-			return err
-		})
-	})
-	return rows, err
+	return db.ReadAll(db.Bulk(ctx, b.Tenant), s.db, sql, args, (*Row).scan)
 }
 
 // dayOf returns the number of a day since 1970.
@@ -345,14 +337,6 @@ func (r *Row) named(s Status, a found) bool {
 }
 
 // Differing lists ready rows whose registered name changed, differs, is unknown or is near, in this order.
-func (s *Batches) Differing(ctx context.Context, b Batch, limit int) (rows []Row, err error) {
-	err = s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
-		rows = nil
-		return tx.Query(differingRows, []any{b.ID, int64(limit)}, func(r *db.Row) error {
-			row, err := scanRow(r)
-			rows = append(rows, row)
-			return err
-		})
-	})
-	return rows, err
+func (s *Batches) Differing(ctx context.Context, b Batch, limit int) ([]Row, error) {
+	return db.ReadAll(db.Bulk(ctx, b.Tenant), s.db, differingRows, []any{b.ID, int64(limit)}, (*Row).scan)
 }

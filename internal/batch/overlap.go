@@ -85,17 +85,10 @@ func (s *Batches) Overlaps(ctx context.Context, tenant, id string) (list []Overl
 }
 
 // loadOverlaps compares the rows of a batch with those of earlier ones.
-func (s *Batches) loadOverlaps(ctx context.Context, key overlapKey) (list []Overlap, err error) {
-	err = s.db.Read(db.Bulk(ctx, key.tenant), func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(selectOverlaps, []any{key.id, s.overlapSince()}, func(r *db.Row) error {
-			var o Overlap
-			err := r.Scan(&o.ID, &o.Name, &o.StartedAt, &o.Rows, &o.Amount)
-			list = append(list, o)
-			return err
-		})
+func (s *Batches) loadOverlaps(ctx context.Context, key overlapKey) ([]Overlap, error) {
+	return db.ReadAll(db.Bulk(ctx, key.tenant), s.db, selectOverlaps, []any{key.id, s.overlapSince()}, func(o *Overlap, r *db.Row) error {
+		return r.Scan(&o.ID, &o.Name, &o.StartedAt, &o.Rows, &o.Amount)
 	})
-	return list, err
 }
 
 func (s *Batches) overlapSince() int64 { return db.Micros(s.clock.Now().Add(-overlapTime)) }

@@ -41,9 +41,6 @@ const countUndecided = `SELECT count(*) FROM batch_rows r JOIN batches b ON b.id
 // Undecided counts the rows of batches that a recovery paused. The recovery can end only after each of them was
 // searched at every provider and sent, or canceled.
 func Undecided(ctx context.Context, d *db.DB) (rows int, err error) {
-	err = d.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countUndecided, nil, &rows)
-		return err
-	})
+	_, err = d.ReadOne(ctx, countUndecided, nil, &rows)
 	return rows, err
 }

@@ -106,21 +106,14 @@ func rowsOfStatus(tx *db.Tx, b Batch, status string, first, size int) (rows []Ro
 	if _, err := tx.One(countOfStatus, []any{b.ID, state, paid}, &total); err != nil || first >= total {
 		return nil, total, err
 	}
-	var lines []storedRow
-	err = tx.Query(linesOfStatus, []any{b.ID, state, paid, int64(size), int64(first)}, func(r *db.Row) error {
-		row := storedRow{batch: b.ID}
-		err := r.Scan(&row.Line)
-		lines = append(lines, row)
-		return err
+	lines, err := db.All(tx, linesOfStatus, []any{b.ID, state, paid, int64(size), int64(first)}, func(row *storedRow, r *db.Row) error {
+		row.batch = b.ID
+		return r.Scan(&row.Line)
 	})
 	if err != nil {
 		return nil, total, err
 	}
-	err = tx.Query(selectLines, []any{db.RowsOf(foundColumns, lines)}, func(r *db.Row) error {
-		row, err := scanRow(r)
-		rows = append(rows, row)
-		return err
-	})
+	rows, err = db.All(tx, selectLines, []any{db.RowsOf(foundColumns, lines)}, (*Row).scan)
 	return rows, total, err
 }
 

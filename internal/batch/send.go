@@ -120,10 +120,8 @@ func (s *Batches) freeze(ctx context.Context, f *Frozen) error {
 		if len(changed) == 0 {
 			return nil
 		}
-		return s.db.Write(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
-			_, err := tx.Exec(updateCharges, db.RowsOf(chargeColumns, changed))
-			return err
-		})
+		_, err := s.db.Exec(db.Bulk(ctx, b.Tenant), updateCharges, db.RowsOf(chargeColumns, changed))
+		return err
 	})
 	switch {
 	case err != nil:

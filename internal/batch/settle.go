@@ -96,13 +96,8 @@ func (s *Batches) Settle(ctx context.Context, tenantID, id, key, choice string) 
 	}
 	for {
 		var rows []Row
-		err := s.edit(ctx, tenantID, id, func(tx *db.Tx, b Batch) error {
-			rows = nil
-			if err := tx.Query(unsettledRows, []any{id, key, int64(blockRows)}, func(r *db.Row) error {
-				row, err := scanRow(r)
-				rows = append(rows, row)
-				return err
-			}); err != nil {
+		err := s.edit(ctx, tenantID, id, func(tx *db.Tx, b Batch) (err error) {
+			if rows, err = db.All(tx, unsettledRows, []any{id, key, int64(blockRows)}, (*Row).scan); err != nil {
 				return err
 			}
 			for i, old := range rows {

@@ -65,12 +65,8 @@ WHERE id = $1 AND version = $2`
 )
 
 // Get reads a batch of a tenant.
-func (s *Batches) Get(ctx context.Context, tenant, id string) (b Batch, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		b, err = one(tx, selectBatch, tenant, id)
-		return err
-	})
-	return b, err
+func (s *Batches) Get(ctx context.Context, tenant, id string) (Batch, error) {
+	return db.Get(ctx, s.db, func(tx *db.Tx) (Batch, error) { return one(tx, selectBatch, tenant, id) })
 }
 
 // one reads a batch, or refuses with NotFound.
@@ -106,16 +102,7 @@ func (s *Batches) List(ctx context.Context, tenant, after string, limit int) (li
 	if after == "" {
 		after = "g" // sorts after every id, because ids are hexadecimal
 	}
-	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(listBatches, []any{tenant, after, int64(limit)}, func(r *db.Row) error {
-			var b Batch
-			err := b.scan(r)
-			list = append(list, b)
-			return err
-		})
-	})
-	return list, err
+	return db.ReadAll(db.Bulk(ctx, tenant), s.db, listBatches, []any{tenant, after, int64(limit)}, (*Batch).scan)
 }
 
 // Page returns a page of a tenant's batches with a status, newest first, and the number of all of them. An empty status means all. Pages count
@@ -127,12 +114,8 @@ func (s *Batches) Page(ctx context.Context, tenant string, status Status, page, 
 		if _, err := tx.One(countOfTenant, []any{tenant, status}, &total); err != nil || first >= total {
 			return err
 		}
-		return tx.Query(pageOfTenant, []any{tenant, status, int64(size), int64(first)}, func(r *db.Row) error {
-			var b Batch
-			err := b.scan(r)
-			list = append(list, b)
-			return err
-		})
+		list, err = db.All(tx, pageOfTenant, []any{tenant, status, int64(size), int64(first)}, (*Batch).scan)
+		return err
 	})
 	for i := range list {
 		if err == nil && list[i].Status == Draft {
@@ -167,26 +150,26 @@ WHERE batch_rows.batch IN (r.batch) AND batch_rows.line = r.line AND unindexed(b
 	deleteRows = `DELETE FROM batch_rows WHERE batch = $1 AND line BETWEEN $2 AND $3`
 )
 
-func scanRow(r *db.Row) (row Row, err error) {
+func (row *Row) scan(r *db.Row) error {
 	var given, problems string
 	var payment *string
-	err = r.Scan(&row.Line, &row.Source, &row.State, &row.Channel, &row.Account, &row.Name, &row.Amount, &row.Charges, &row.Reference, &row.Note, &given, &problems, &payment, &row.Reason,
+	err := r.Scan(&row.Line, &row.Source, &row.State, &row.Channel, &row.Account, &row.Name, &row.Amount, &row.Charges, &row.Reference, &row.Note, &given, &problems, &payment, &row.Reason,
 		&row.Bank, &row.unsettled, &row.Registered, &row.Named, &row.NameRail)
 	if err != nil {
-		return row, err
+		return err
 	}
 	if payment != nil {
 		row.Payment = *payment
 	}
 	if given != "" {
 		if err := json.Unmarshal([]byte(given), &row.Given); err != nil {
-			return row, fmt.Errorf("batch: the cells of row %d: %w", row.Line, err)
+			return fmt.Errorf("batch: the cells of row %d: %w", row.Line, err)
 		}
 	}
 	if problems != "" {
 		err = json.Unmarshal([]byte(problems), &row.Problems)
 	}
-	return row, err
+	return err
 }
 
 // rowOf reads one row, or refuses with NotFound.
@@ -194,8 +177,7 @@ func rowOf(tx *db.Tx, id string, line int) (row Row, err error) {
 	found := false
 	err = tx.Query(selectRow, []any{id, int64(line)}, func(r *db.Row) error {
 		found = true
-		row, err = scanRow(r)
-		return err
+		return row.scan(r)
 	})
 	if err == nil && !found {
 		err = problem.New(problem.NotFound, "row_not_found", fmt.Sprintf("The batch has no row %d", line))
@@ -271,21 +253,12 @@ func (s *Batches) Rows(ctx context.Context, tenant, id string, from int) ([]Row,
 }
 
 // rowsOf is Rows of a batch that was read.
-func (s *Batches) rowsOf(ctx context.Context, b Batch, from int) (rows []Row, err error) {
-	err = s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
-		rows, err = rowsIn(tx, b.ID, from, from+blockRows-1)
-		return err
-	})
-	return rows, err
+func (s *Batches) rowsOf(ctx context.Context, b Batch, from int) ([]Row, error) {
+	return db.Get(db.Bulk(ctx, b.Tenant), s.db, func(tx *db.Tx) ([]Row, error) { return rowsIn(tx, b.ID, from, from+blockRows-1) })
 }
 
-func rowsIn(tx *db.Tx, id string, from, to int) (rows []Row, err error) {
-	err = tx.Query(selectRows, []any{id, int64(from), int64(to)}, func(r *db.Row) error {
-		row, err := scanRow(r)
-		rows = append(rows, row)
-		return err
-	})
-	return rows, err
+func rowsIn(tx *db.Tx, id string, from, to int) ([]Row, error) {
+	return db.All(tx, selectRows, []any{id, int64(from), int64(to)}, (*Row).scan)
 }
 
 // eachSet reads all rows of a batch in sets of whole blocks, each in a transaction of its own.
@@ -305,10 +278,7 @@ func (s *Batches) eachSet(ctx context.Context, b Batch, do func([]Row) error) er
 // erase deletes the rows of a batch, in parts.
 func (s *Batches) erase(ctx context.Context, tenant, id string, lines int) error {
 	for from := 1; from <= lines; from += blockRows {
-		if err := s.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
-			_, err := tx.Exec(deleteRows, id, int64(from), int64(from+blockRows-1))
-			return err
-		}); err != nil {
+		if _, err := s.db.Exec(db.Bulk(ctx, tenant), deleteRows, id, int64(from), int64(from+blockRows-1)); err != nil {
 			return err
 		}
 	}
@@ -341,9 +311,5 @@ func (s *Batches) Count(ctx context.Context, b Batch) (c Counts, err error) {
 	if b.tally != nil {
 		return *b.tally, nil
 	}
-	err = s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
-		c, err = countIn(tx, b.ID)
-		return err
-	})
-	return c, err
+	return db.Get(db.Bulk(ctx, b.Tenant), s.db, func(tx *db.Tx) (Counts, error) { return countIn(tx, b.ID) })
 }

@@ -48,10 +48,8 @@ func (s *Batches) sweep(ctx context.Context) error {
 		return s.Cancel(ctx, tenant, id, "it was paused for seven days", "the program", nil)
 	}))
 	err = errors.Join(err, s.eachOf(ctx, namedBatches, now.Add(-keepTime), func(ctx context.Context, _, id string) error {
-		return s.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := tx.Exec(eraseBatch, id)
-			return err
-		})
+		_, err := s.db.Exec(ctx, eraseBatch, id)
+		return err
 	}))
 	err = errors.Join(err, s.db.Write(ctx, func(tx *db.Tx) error {
 		before := book.NewID(now.Add(-fileTime))
@@ -72,15 +70,8 @@ func (s *Batches) sweep(ctx context.Context) error {
 
 // eachOf processes the batches that a statement lists. It skips a batch that changed meanwhile.
 func (s *Batches) eachOf(ctx context.Context, sql string, before time.Time, do func(ctx context.Context, tenant, id string) error) error {
-	var list [][2]string
-	err := s.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sql, []any{db.Micros(before), int64(sweptAtOnce)}, func(r *db.Row) error {
-			var of [2]string
-			err := r.Scan(&of[0], &of[1])
-			list = append(list, of)
-			return err
-		})
+	list, err := db.ReadAll(ctx, s.db, sql, []any{db.Micros(before), int64(sweptAtOnce)}, func(of *[2]string, r *db.Row) error {
+		return r.Scan(&of[0], &of[1])
 	})
 	for _, of := range list {
 		if one := do(ctx, of[0], of[1]); one != nil && !problem.Is(one, problem.Invalid) && !problem.Is(one, problem.InProgress) {
