@@ -64,10 +64,8 @@ VALUES ('full', 1, '', '', 0, 0, 0, '', '', $1, 0, 0) ON CONFLICT (name) DO UPDA
 // Request makes a server begin a full check soon. It does so also while one runs, because that check may have passed
 // a row that has changed since.
 func (b *Books) Request(ctx context.Context) error {
-	return b.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(requestInsert, b.clock.Now())
-		return err
-	})
+	_, err := b.db.Exec(ctx, requestInsert, b.clock.Now())
+	return err
 }
 
 // Work continues the running full check, or begins one that is due, for a bounded time.
