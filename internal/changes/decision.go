@@ -350,17 +350,8 @@ const selectExpired = `SELECT ` + requestColumns + ` FROM acts WHERE state = 'wa
 
 // Expired lists some of the requests that have waited for too long, in the order of their ids. after is the id after
 // which the list begins.
-func (s *Store) Expired(ctx context.Context, after string) (list []Request, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(selectExpired, []any{s.overBefore(), after, expiredAtOnce}, func(r *db.Row) error {
-			var a Request
-			err := scan(r, &a)
-			list = append(list, a)
-			return err
-		})
-	})
-	return list, err
+func (s *Store) Expired(ctx context.Context, after string) ([]Request, error) {
+	return db.ReadAll(ctx, s.db, selectExpired, []any{s.overBefore(), after, expiredAtOnce}, (*Request).scan)
 }
 
 // Expire ends a request in tx because it waited too long. It leaves a request that has ended as it is.

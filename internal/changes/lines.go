@@ -28,17 +28,10 @@ const (
 )
 
 // Policy returns the lines that people have set.
-func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		lines = nil
-		return tx.Query(selectPolicy, nil, func(r *db.Row) error {
-			var l Line
-			err := r.Scan(&l.Kind, &l.Tenant, &l.From, &l.Approvers, &l.Own)
-			lines = append(lines, l)
-			return err
-		})
+func (s *Store) Policy(ctx context.Context) ([]Line, error) {
+	return db.ReadAll(ctx, s.db, selectPolicy, nil, func(l *Line, r *db.Row) error {
+		return r.Scan(&l.Kind, &l.Tenant, &l.From, &l.Approvers, &l.Own)
 	})
-	return lines, err
 }
 
 // SetLine sets or removes a line of the policy in tx. rule is the rule of the line's kind. It refuses a line that the people of the

@@ -177,11 +177,7 @@ func amountsOf(lines []Line, kind, place, about string) []money.Pesewas {
 // Approvers returns how many approvals a person's next request at a place would need.
 func (a *Changes) Approvers(ctx context.Context, by By, r Request) (n int, err error) {
 	r.Place, r.Requester = by.Place, by.id()
-	err = a.Store.db.Read(ctx, func(tx *db.Tx) error {
-		n, err = a.Store.needs(tx, a.kinds[r.Kind].Rule, r)
-		return err
-	})
-	return n, err
+	return db.Get(ctx, a.Store.db, func(tx *db.Tx) (int, error) { return a.Store.needs(tx, a.kinds[r.Kind].Rule, r) })
 }
 
 // SetPolicy requests a change of a line of the policy. id is the id of the form. A tenant's people change the policy of

@@ -35,7 +35,7 @@ func NewStore(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identit
 
 const requestColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place, access_key, member, barred, facts`
 
-func scan(r *db.Row, a *Request) error {
+func (a *Request) scan(r *db.Row) error {
 	var payload, barred, facts string
 	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Requester, &a.RequesterName, &a.Origin, &a.Digest, &a.Needs, &a.State,
 		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place, &a.Key, &a.Member, &barred, &facts)
@@ -53,12 +53,8 @@ const (
 )
 
 // Get finds a request with its approvals.
-func (s *Store) Get(ctx context.Context, id string) (a Request, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		a, err = s.read(tx, selectRequest, id)
-		return err
-	})
-	return a, err
+func (s *Store) Get(ctx context.Context, id string) (Request, error) {
+	return db.Get(ctx, s.db, func(tx *db.Tx) (Request, error) { return s.read(tx, selectRequest, id) })
 }
 
 func errNotFound() error {
@@ -67,18 +63,13 @@ func errNotFound() error {
 
 func (s *Store) read(tx *db.Tx, query, id string) (a Request, err error) {
 	found := false
-	if err := tx.Query(query, []any{id}, func(r *db.Row) error { found = true; return scan(r, &a) }); err != nil {
+	if err := tx.Query(query, []any{id}, func(r *db.Row) error { found = true; return a.scan(r) }); err != nil {
 		return a, err
 	}
 	if !found {
 		return a, errNotFound()
 	}
-	err = tx.Query(selectChecks, []any{id}, func(r *db.Row) error {
-		var c Check
-		err := r.Scan(&c.Person, &c.Name, &c.At, &c.Note)
-		a.Checks = append(a.Checks, c)
-		return err
-	})
+	a.Checks, err = db.All(tx, selectChecks, []any{id}, func(c *Check, r *db.Row) error { return r.Scan(&c.Person, &c.Name, &c.At, &c.Note) })
 	return a, err
 }
 
@@ -95,17 +86,12 @@ type Filter struct {
 // List returns requests without their approvals, the latest first.
 func (s *Store) List(ctx context.Context, f Filter) (list []Request, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
 		all := 0
 		if f.AllPlaces {
 			all = 1
 		}
-		return tx.Query(selectRequests, []any{f.Tenant, string(f.State), f.Before, all, f.Place, f.Limit}, func(r *db.Row) error {
-			var a Request
-			err := scan(r, &a)
-			list = append(list, a)
-			return err
-		})
+		list, err = db.All(tx, selectRequests, []any{f.Tenant, string(f.State), f.Before, all, f.Place, f.Limit}, (*Request).scan)
+		return err
 	})
 	return list, err
 }
@@ -114,10 +100,7 @@ const countWaiting = `SELECT count(*) FROM acts WHERE state = 'waiting'`
 
 // Waiting counts the requests that wait.
 func (s *Store) Waiting(ctx context.Context) (n int, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countWaiting, nil, &n)
-		return err
-	})
+	_, err = s.db.ReadOne(ctx, countWaiting, nil, &n)
 	return n, err
 }
 
