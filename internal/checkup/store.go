@@ -28,17 +28,11 @@ func (c *Checkup) store(ctx context.Context, name, mode string, all []Result) er
 }
 
 // Latest returns the results of the last test of a provider. It is empty if there was none.
-func (c *Checkup) Latest(ctx context.Context, name string) (all []Result, err error) {
-	err = c.DB.Read(ctx, func(tx *db.Tx) error {
-		all = nil
-		return tx.Query(latestChecks, []any{name}, func(row *db.Row) error {
-			var r Result
-			var state string
-			err := row.Scan(&r.Mode, &r.Provider, &r.Subject, &state, &r.Fact, &r.Fix, &r.At)
-			r.State = State(state)
-			all = append(all, r)
-			return err
-		})
+func (c *Checkup) Latest(ctx context.Context, name string) ([]Result, error) {
+	return db.ReadAll(ctx, c.DB, latestChecks, []any{name}, func(r *Result, row *db.Row) error {
+		var state string
+		err := row.Scan(&r.Mode, &r.Provider, &r.Subject, &state, &r.Fact, &r.Fix, &r.At)
+		r.State = State(state)
+		return err
 	})
-	return all, err
 }
