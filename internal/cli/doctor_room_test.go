@@ -62,10 +62,7 @@ func TestDoctor_postgresIsFull(t *testing.T) {
 // tables counts the tables of a database.
 func tables(t *testing.T, d *db.DB) (n int64, err error) {
 	t.Helper()
-	err = d.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT count(*) FROM pg_class WHERE relname = 'makola_room'`, nil, &n)
-		return err
-	})
+	_, err = d.ReadOne(t.Context(), `SELECT count(*) FROM pg_class WHERE relname = 'makola_room'`, nil, &n)
 	return n, err
 }
 

@@ -215,10 +215,7 @@ func TestPayouts_stuckResolvedDecided(t *testing.T) {
 		}
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "90.00"})
 		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "payments": 2})
-		if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(`UPDATE payments SET amount = amount + 1 WHERE id = $1`, paid.ID)
-			return err
-		}); err != nil {
+		if _, err := w.db.Exec(t.Context(), `UPDATE payments SET amount = amount + 1 WHERE id = $1`, paid.ID); err != nil {
 			t.Fatal(err)
 		}
 		w.run(exitInternal, "ledger", "check")
@@ -261,10 +258,7 @@ func (w where) collected(t *testing.T, tenantID, reference string) book.Payment 
 // escalated makes a payment wait for the operators.
 func (w where) escalated(t *testing.T, pay book.Payment) {
 	t.Helper()
-	if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(`UPDATE payments SET escalated_at = created_at, waited_for = created_at WHERE id = $1`, pay.ID)
-		return err
-	}); err != nil {
+	if _, err := w.db.Exec(t.Context(), `UPDATE payments SET escalated_at = created_at, waited_for = created_at WHERE id = $1`, pay.ID); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -84,10 +84,7 @@ func TestErase_keepsTheMoney(t *testing.T) {
 			number, name := someoneWhoWasPaid(t, w)
 			local := "0" + strings.TrimPrefix(number, "233")
 			w.run(exitOK, "contacts", "optout", tenant, local, "--reason", "asked")
-			if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.Exec(`INSERT INTO payment_notes (payment, id, author, author_name, at, text) SELECT id, 'n', 'p', 'Ama', 5, 'called ' || account FROM payments WHERE account = $1`, number)
-				return err
-			}); err != nil {
+			if _, err := w.db.Exec(t.Context(), `INSERT INTO payment_notes (payment, id, author, author_name, at, text) SELECT id, 'n', 'p', 'Ama', 5, 'called ' || account FROM payments WHERE account = $1`, number); err != nil {
 				t.Fatal(err)
 			}
 			before := w.list("privacy", "export", local)
@@ -249,10 +246,7 @@ func TestErase_keepsNumbersOfOpenMessages(t *testing.T) {
 			t.Errorf("%s: %v", change.over, done)
 		}
 	}
-	err := w.db.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT count(*) FROM messages WHERE recipient = $1`, []any{number}, &named)
-		return err
-	})
+	_, err := w.db.ReadOne(t.Context(), `SELECT count(*) FROM messages WHERE recipient = $1`, []any{number}, &named)
 	if err != nil || named != 0 {
 		t.Errorf("%d messages still name it: %v", named, err)
 	}
@@ -268,10 +262,7 @@ func TestErase_receiverOfACode(t *testing.T) {
 	t.Parallel()
 	w := aSample(t)
 	var number string
-	err := w.db.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(someoneWithACode, nil, &number)
-		return err
-	})
+	_, err := w.db.ReadOne(t.Context(), someoneWithACode, nil, &number)
 	if err != nil || number == "" {
 		t.Fatalf("nobody got a code: %v", err)
 	}
@@ -351,10 +342,7 @@ func tellsOfThem(t *testing.T, w where, number string) (hook namedWebhook) {
 // someoneWhoWasPaid makes a payout to a number with a name, and returns both.
 func someoneWhoWasPaid(t *testing.T, w where) (number, name string) {
 	t.Helper()
-	err := w.db.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(someone, nil, &number, &name)
-		return err
-	})
+	_, err := w.db.ReadOne(t.Context(), someone, nil, &number, &name)
 	if err != nil || number == "" {
 		t.Fatalf("nobody was paid: %v", err)
 	}

@@ -70,10 +70,7 @@ func charges(t *testing.T, w where, id string) (sum money.Pesewas) {
 	t.Helper()
 	const sql = `SELECT CAST(coalesce(sum(charges), 0) AS INTEGER) FROM payments WHERE tenant = $1 AND channel <> 'WALLET'
 AND (kind = 'payout' AND status IN ('pending', 'success') OR kind = 'collection' AND status = 'success' AND fee_bearer = 'merchant')`
-	if err := w.db.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(sql, []any{id}, &sum)
-		return err
-	}); err != nil {
+	if _, err := w.db.ReadOne(t.Context(), sql, []any{id}, &sum); err != nil {
 		t.Fatal(err)
 	}
 	return sum
