@@ -159,12 +159,8 @@ func errChanged(what string) error {
 }
 
 // LastClosed returns the last closed day of an asset. It is zero if there is none.
-func (b *Books) LastClosed(ctx context.Context, asset ledger.Asset) (c Closed, err error) {
-	err = b.db.Read(ctx, func(tx *db.Tx) error {
-		c, err = closedOf(tx, selectLast, asset, firstDay)
-		return err
-	})
-	return c, err
+func (b *Books) LastClosed(ctx context.Context, asset ledger.Asset) (Closed, error) {
+	return db.Get(ctx, b.db, func(tx *db.Tx) (Closed, error) { return closedOf(tx, selectLast, asset, firstDay) })
 }
 
 // Behind returns how many days behind the last closed one could be closed by now. Books without a closed day are not behind.

@@ -162,14 +162,10 @@ func lateLines(tx *db.Tx, f Figures) ([]reconcile.LateLine, error) {
 	return reconcile.LateLines(tx, modeOf(f.Asset), f.Day.Begin(), f.Previous.At, until)
 }
 
-func reopenedOf(tx *db.Tx, asset ledger.Asset, day Day) (list []Reopened, err error) {
-	err = tx.Query(selectReopened, []any{asset, int64(day)}, func(r *db.Row) error {
-		var one Reopened
-		err := r.Scan(&one.Revision, &one.Request, &one.Reason, &one.Actor, &one.At)
-		list = append(list, one)
-		return err
+func reopenedOf(tx *db.Tx, asset ledger.Asset, day Day) ([]Reopened, error) {
+	return db.All(tx, selectReopened, []any{asset, int64(day)}, func(one *Reopened, r *db.Row) error {
+		return r.Scan(&one.Revision, &one.Request, &one.Reason, &one.Actor, &one.At)
 	})
-	return list, err
 }
 
 // signed reads the accounts of a closed day as they were signed.
