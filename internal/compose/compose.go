@@ -182,17 +182,8 @@ func (s *Store) Get(ctx context.Context, tenantID, id string) (d Draft, err erro
 }
 
 // List returns the drafts of a tenant that are not sent, newest first, without their recipients.
-func (s *Store) List(ctx context.Context, tenantID string) (all []Draft, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		all = nil
-		return tx.Query(listDrafts, []any{tenantID, maxDrafts}, func(r *db.Row) error {
-			var d Draft
-			err := d.scan(r)
-			all = append(all, d)
-			return err
-		})
-	})
-	return all, err
+func (s *Store) List(ctx context.Context, tenantID string) ([]Draft, error) {
+	return db.ReadAll(ctx, s.db, listDrafts, []any{tenantID, maxDrafts}, (*Draft).scan)
 }
 
 // Change replaces the text of a draft. Errors: the errors of Create, and InProgress if the draft is requested or sent.

@@ -31,16 +31,10 @@ type Named struct {
 
 // OfNumber calls each for every unsent draft that has the number among its recipients.
 func OfNumber(ctx context.Context, d *db.DB, number string, each func(Named) error) error {
-	var found []Named
-	if err := d.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		found = nil
-		return tx.Query(draftsOf, []any{number}, func(r *db.Row) error {
-			var n Named
-			err := r.Scan(&n.Tenant, &n.ID, &n.Status, &n.CreatedAt)
-			found = append(found, n)
-			return err
-		})
-	}); err != nil {
+	found, err := db.ReadAll(db.Bulk(ctx, ""), d, draftsOf, []any{number}, func(n *Named, r *db.Row) error {
+		return r.Scan(&n.Tenant, &n.ID, &n.Status, &n.CreatedAt)
+	})
+	if err != nil {
 		return err
 	}
 	for _, n := range found {

@@ -86,9 +86,5 @@ func (s *Store) optedOut(ctx context.Context, d Draft) (out map[msisdn.MSISDN]bo
 	for i, row := range d.Recipients.Rows {
 		numbers[i] = msisdn.MSISDN(row[0])
 	}
-	err = s.db.Read(db.Bulk(ctx, d.Tenant), func(tx *db.Tx) error {
-		out, err = contacts.OptedOut(tx, d.Tenant, numbers)
-		return err
-	})
-	return out, err
+	return db.Get(db.Bulk(ctx, d.Tenant), s.db, func(tx *db.Tx) (map[msisdn.MSISDN]bool, error) { return contacts.OptedOut(tx, d.Tenant, numbers) })
 }
