@@ -115,14 +115,8 @@ func (s *Store) Contacts(ctx context.Context, tenant, group string, page, size i
 			return err
 		}
 		contacts, total = nil, g.Contacts
-		return tx.Query(listContacts, []any{tenant, group, size, (page - 1) * size}, func(r *db.Row) error {
-			var c Contact
-			if err := c.scan(r); err != nil {
-				return err
-			}
-			contacts = append(contacts, c)
-			return nil
-		})
+		contacts, err = db.All(tx, listContacts, []any{tenant, group, size, (page - 1) * size}, (*Contact).scan)
+		return err
 	})
 	return contacts, total, err
 }

@@ -57,10 +57,7 @@ func (f *fixture) write(fn func(*db.Tx) error) {
 
 func (f *fixture) count(sql string, args ...any) (n int64) {
 	f.t.Helper()
-	if err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(sql, args, &n)
-		return err
-	}); err != nil {
+	if _, err := f.db.ReadOne(f.t.Context(), sql, args, &n); err != nil {
 		f.t.Fatal(err)
 	}
 	return n

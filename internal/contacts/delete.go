@@ -63,16 +63,10 @@ const (
 // Sweep removes the remaining contacts of deleted groups, because the call that deleted them was interrupted.
 func (s *Store) Sweep(ctx context.Context) error {
 	type group struct{ tenant, id string }
-	var deleted []group
-	if err := s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		deleted = nil
-		return tx.Query(deletedGroups, []any{groupsAtOnce}, func(r *db.Row) error {
-			var g group
-			err := r.Scan(&g.tenant, &g.id)
-			deleted = append(deleted, g)
-			return err
-		})
-	}); err != nil {
+	deleted, err := db.ReadAll(db.Bulk(ctx, ""), s.db, deletedGroups, []any{groupsAtOnce}, func(g *group, r *db.Row) error {
+		return r.Scan(&g.tenant, &g.id)
+	})
+	if err != nil {
 		return err
 	}
 	for _, g := range deleted {

@@ -97,19 +97,7 @@ const listGroups = `SELECT ` + groupColumns + ` FROM contact_groups WHERE tenant
 
 // Groups gives the tenant's groups, newest first.
 func (s *Store) Groups(ctx context.Context, tenant string) ([]Group, error) {
-	var all []Group
-	err := s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
-		all = nil
-		return tx.Query(listGroups, []any{tenant}, func(r *db.Row) error {
-			var g Group
-			if err := g.scan(r); err != nil {
-				return err
-			}
-			all = append(all, g)
-			return nil
-		})
-	})
-	return all, err
+	return db.ReadAll(db.Bulk(ctx, tenant), s.db, listGroups, []any{tenant}, (*Group).scan)
 }
 
 const selectGroup = `SELECT ` + groupColumns + ` FROM contact_groups WHERE id = $1 AND deleted_at = 0`

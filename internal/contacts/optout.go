@@ -83,17 +83,8 @@ func (s *Store) OptOutsPage(ctx context.Context, tenant string, page, size int64
 	return list, false, err
 }
 
-func (s *Store) readOptOuts(ctx context.Context, sql string, args ...any) (all []OptOut, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		all = nil
-		return tx.Query(sql, args, func(r *db.Row) error {
-			var o OptOut
-			err := r.Scan(&o.MSISDN, &o.Reason, &o.ByText, &o.CreatedAt)
-			all = append(all, o)
-			return err
-		})
-	})
-	return all, err
+func (s *Store) readOptOuts(ctx context.Context, sql string, args ...any) ([]OptOut, error) {
+	return db.ReadAll(ctx, s.db, sql, args, func(o *OptOut, r *db.Row) error { return r.Scan(&o.MSISDN, &o.Reason, &o.ByText, &o.CreatedAt) })
 }
 
 // HasOptOuts reports whether the tenant's list has any number, as of at most a second ago. Most tenants have none,
