@@ -120,15 +120,12 @@ func (c change) now() payment {
 	return p
 }
 
-func readChanged(tx *db.Tx, most int) (found []change, err error) {
-	err = tx.Query(changedOpen, []any{most}, func(r *db.Row) error {
-		var c change
+func readChanged(tx *db.Tx, most int) ([]change, error) {
+	return db.All(tx, changedOpen, []any{most}, func(c *change, r *db.Row) error {
 		was, err := scanPayment(r, nil, &c.status, &c.rail)
 		c.was = was
-		found = append(found, c)
 		return err
 	})
-	return found, err
 }
 
 // A bit for each payment stores the status of collections that did not succeed, in blocks of blockRows.

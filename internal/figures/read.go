@@ -42,17 +42,10 @@ func (f *Figures) Hours(ctx context.Context, s Span) ([]Figure, error) {
 // Days returns the figures of the days that begin in a span, in their order.
 func (f *Figures) Days(ctx context.Context, s Span) ([]Figure, error) { return f.read(ctx, daysOf, s) }
 
-func (f *Figures) read(ctx context.Context, sql string, s Span) (list []Figure, err error) {
-	err = f.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sql, []any{s.Tenant, s.Mode, db.Micros(s.From), db.Micros(s.To)}, func(r *db.Row) error {
-			var one Figure
-			err := r.Scan(&one.At, &one.Kind, &one.Status, &one.Rail, &one.N, &one.Amount, &one.Charges)
-			list = append(list, one)
-			return err
-		})
+func (f *Figures) read(ctx context.Context, sql string, s Span) ([]Figure, error) {
+	return db.ReadAll(ctx, f.db, sql, []any{s.Tenant, s.Mode, db.Micros(s.From), db.Micros(s.To)}, func(one *Figure, r *db.Row) error {
+		return r.Scan(&one.At, &one.Kind, &one.Status, &one.Rail, &one.N, &one.Amount, &one.Charges)
 	})
-	return list, err
 }
 
 // CountedTo returns the time up to which the figures are complete. It is zero while they are counted for the first time.
@@ -141,15 +134,8 @@ FROM figures_open AS o CROSS JOIN payments AS p
 WHERE o.tenant = $1 AND ` + ofOpen + ` AND p.status = 'pending' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`
 
 // Held returns the open payments of an account by kind, without top-ups whose payer has not paid yet.
-func (f *Figures) Held(ctx context.Context, tenant string) (list []Held, err error) {
-	err = f.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(heldOf, []any{tenant, provider.Unknown.String()}, func(r *db.Row) error {
-			var one Held
-			err := r.Scan(&one.Kind, &one.Awaits, &one.Unknown, &one.N, &one.Amount)
-			list = append(list, one)
-			return err
-		})
+func (f *Figures) Held(ctx context.Context, tenant string) ([]Held, error) {
+	return db.ReadAll(ctx, f.db, heldOf, []any{tenant, provider.Unknown.String()}, func(one *Held, r *db.Row) error {
+		return r.Scan(&one.Kind, &one.Awaits, &one.Unknown, &one.N, &one.Amount)
 	})
-	return list, err
 }
