@@ -85,10 +85,8 @@ const deleteAnswer = `DELETE FROM answers WHERE tenant = $1 AND idempotency_key 
 
 // Forget deletes the answer of the caller's request, whose work a recovery undid.
 func (a *Answers) Forget(ctx context.Context, caller Caller) error {
-	return a.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(deleteAnswer, caller.Tenant, caller.IdempotencyKey)
-		return err
-	})
+	_, err := a.db.Exec(ctx, deleteAnswer, caller.Tenant, caller.IdempotencyKey)
+	return err
 }
 
 // Keep stores the answer of the caller's request in the transaction that does the request's work.

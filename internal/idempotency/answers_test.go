@@ -49,10 +49,7 @@ func (f *fixture) ask(key, body string, fails error) answer {
 
 func (f *fixture) rows() (n int64) {
 	f.t.Helper()
-	if err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT count(*) FROM answers`, nil, &n)
-		return err
-	}); err != nil {
+	if _, err := f.db.ReadOne(f.t.Context(), `SELECT count(*) FROM answers`, nil, &n); err != nil {
 		f.t.Fatal(err)
 	}
 	return n
