@@ -35,12 +35,7 @@ func (i *Identity) bearer(tx *db.Tx, hash string) (Visitor, error) {
 	if err := i.waited(v.TokensFrom); err != nil {
 		return Visitor{}, err
 	}
-	err = tx.Query(selectRolesOfBearer, []any{hash}, func(r *db.Row) error {
-		var m Membership
-		err := r.Scan(&m.Tenant, &m.Role)
-		v.Memberships = append(v.Memberships, m)
-		return err
-	})
+	v.Memberships, err = db.All(tx, selectRolesOfBearer, []any{hash}, func(m *Membership, r *db.Row) error { return r.Scan(&m.Tenant, &m.Role) })
 	return v, err
 }
 

@@ -226,11 +226,7 @@ const selectMember = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at 
 
 // Member returns a person with a role at a tenant, by the id or the complete e-mail address.
 func (i *Identity) Member(ctx context.Context, tenant, who string) (p Person, err error) {
-	found := false
-	err = i.db.Read(ctx, func(tx *db.Tx) (err error) {
-		found, err = tx.One(selectMember, []any{tenant, who, strings.ToLower(strings.TrimSpace(who))}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt)
-		return err
-	})
+	found, err := i.db.ReadOne(ctx, selectMember, []any{tenant, who, strings.ToLower(strings.TrimSpace(who))}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt)
 	if err == nil && !found {
 		err = problem.Field("member", "must be the e-mail address or the id of a person with a role at this account who is not disabled")
 	}

@@ -39,10 +39,7 @@ func TestSignIn_renewsTheStoredHash(t *testing.T) {
 		}
 		old := before.form() + base64.RawStdEncoding.EncodeToString(salt) + "$" + base64.RawStdEncoding.EncodeToString(sum)
 		put := func(hash string) {
-			if err := f.db.Write(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.Exec(`UPDATE people SET password = $2 WHERE id = $1`, f.person.ID, hash)
-				return err
-			}); err != nil {
+			if _, err := f.db.Exec(t.Context(), `UPDATE people SET password = $2 WHERE id = $1`, f.person.ID, hash); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -52,10 +49,7 @@ func TestSignIn_renewsTheStoredHash(t *testing.T) {
 				t.Fatal(err)
 			}
 			var now string
-			if err := f.db.Read(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.One(`SELECT password FROM people WHERE id = $1`, []any{f.person.ID}, &now)
-				return err
-			}); err != nil {
+			if _, err := f.db.ReadOne(t.Context(), `SELECT password FROM people WHERE id = $1`, []any{f.person.ID}, &now); err != nil {
 				t.Fatal(err)
 			}
 			same, stale, err := f.hasher.matches(t.Context(), now, "caf\u00e9 of red mangoes")

@@ -24,12 +24,8 @@ const selectSession = `SELECT s.id, s.agent, s.created_at, s.used_at, s.factor_a
 const selectMemberships = `SELECT m.tenant, m.role FROM sessions s JOIN memberships m ON m.person = s.person
 	WHERE s.hash = $1 ORDER BY m.tenant`
 
-func (i *Identity) loadSession(ctx context.Context, hash string) (row sessionRow, err error) {
-	err = i.db.Read(ctx, func(tx *db.Tx) error {
-		row, err = readSession(tx, hash)
-		return err
-	})
-	return row, err
+func (i *Identity) loadSession(ctx context.Context, hash string) (sessionRow, error) {
+	return db.Get(ctx, i.db, func(tx *db.Tx) (sessionRow, error) { return readSession(tx, hash) })
 }
 
 func readSession(tx *db.Tx, hash string) (row sessionRow, err error) {

@@ -71,16 +71,9 @@ func (i *Identity) Sessions(ctx context.Context, v Visitor) (list []Session, err
 	if v.Operator() {
 		idle = IdleOperator
 	}
-	err = i.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(selectSessions, []any{v.Person.ID, now.Add(-Longest), now.Add(-idle)}, func(r *db.Row) error {
-			var s Session
-			err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt, &s.FactorAt, &s.Source)
-			list = append(list, s)
-			return err
-		})
+	return db.ReadAll(ctx, i.db, selectSessions, []any{v.Person.ID, now.Add(-Longest), now.Add(-idle)}, func(s *Session, r *db.Row) error {
+		return r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt, &s.FactorAt, &s.Source)
 	})
-	return list, err
 }
 
 const endOwnSession = `UPDATE sessions SET ended_at = $3 WHERE person = $1 AND id = $2 AND ended_at = 0`

@@ -68,14 +68,10 @@ const selectHolders = `SELECT m.person, p.email, p.name, m.role, COALESCE(f.seal
 	LEFT JOIN factors f ON f.person = m.person WHERE m.tenant = $1 AND p.disabled_at = 0 ORDER BY p.email`
 
 // Holders lists the people with a role at a tenant or at the Installation who are not disabled.
-func (i *Identity) Holders(tx *db.Tx, tenant string) (list []Holder, err error) {
-	err = tx.Query(selectHolders, []any{tenant}, func(r *db.Row) error {
-		var h Holder
-		err := r.Scan(&h.ID, &h.Email, &h.Name, &h.Role, &h.HasFactor, &h.Sponsor)
-		list = append(list, h)
-		return err
+func (i *Identity) Holders(tx *db.Tx, tenant string) ([]Holder, error) {
+	return db.All(tx, selectHolders, []any{tenant}, func(h *Holder, r *db.Row) error {
+		return r.Scan(&h.ID, &h.Email, &h.Name, &h.Role, &h.HasFactor, &h.Sponsor)
 	})
-	return list, err
 }
 
 // Acquaintance describes the connections between an approver and a requester: invitation, network and browser.
@@ -104,12 +100,6 @@ func (i *Identity) Acquainted(tx *db.Tx, approver Visitor, requester string) (a 
 const selectRolesOf = `SELECT tenant, role FROM memberships WHERE person = $1 ORDER BY tenant`
 
 // rolesOf lists a person's roles and their places.
-func rolesOf(tx *db.Tx, person string) (all []Membership, err error) {
-	err = tx.Query(selectRolesOf, []any{person}, func(r *db.Row) error {
-		var m Membership
-		err := r.Scan(&m.Tenant, &m.Role)
-		all = append(all, m)
-		return err
-	})
-	return all, err
+func rolesOf(tx *db.Tx, person string) ([]Membership, error) {
+	return db.All(tx, selectRolesOf, []any{person}, func(m *Membership, r *db.Row) error { return r.Scan(&m.Tenant, &m.Role) })
 }

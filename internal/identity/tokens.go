@@ -93,17 +93,10 @@ const selectTokens = `SELECT id, name, created_at, expires_at FROM personal_toke
 	WHERE person = $1 AND ended_at = 0 AND expires_at > $2 ORDER BY id DESC LIMIT 100`
 
 // PersonalTokens lists the visitor's valid tokens, latest first.
-func (i *Identity) PersonalTokens(ctx context.Context, v Visitor) (list []PersonalToken, err error) {
-	err = i.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(selectTokens, []any{v.Person.ID, i.clock.Now()}, func(r *db.Row) error {
-			var t PersonalToken
-			err := r.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.ExpiresAt)
-			list = append(list, t)
-			return err
-		})
+func (i *Identity) PersonalTokens(ctx context.Context, v Visitor) ([]PersonalToken, error) {
+	return db.ReadAll(ctx, i.db, selectTokens, []any{v.Person.ID, i.clock.Now()}, func(t *PersonalToken, r *db.Row) error {
+		return r.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.ExpiresAt)
 	})
-	return list, err
 }
 
 const (
@@ -129,9 +122,5 @@ func (i *Identity) Bearer(ctx context.Context, text string) (v Visitor, err erro
 	if !ours || len(secret) != tokenLength {
 		return Visitor{}, errToken()
 	}
-	err = i.db.Read(ctx, func(tx *db.Tx) error {
-		v, err = i.bearer(tx, hashToken(text))
-		return err
-	})
-	return v, err
+	return db.Get(ctx, i.db, func(tx *db.Tx) (Visitor, error) { return i.bearer(tx, hashToken(text)) })
 }

@@ -135,12 +135,8 @@ func (i *Identity) endUses(tx *db.Tx, now time.Time, person, what, key string) (
 		entry                    audit.Entry
 	}
 	before, latest := counted(now)
-	var ended []use
-	err = tx.Query(endedUses, []any{before, person, what, key, endedAtOnce, latest}, func(r *db.Row) error {
-		var u use
-		err := r.Scan(&u.person, &u.what, &u.key, &u.at, &u.used, &u.entry.Action, &u.entry.Tenant, &u.entry.Subject, &u.email)
-		ended = append(ended, u)
-		return err
+	ended, err := db.All(tx, endedUses, []any{before, person, what, key, endedAtOnce, latest}, func(u *use, r *db.Row) error {
+		return r.Scan(&u.person, &u.what, &u.key, &u.at, &u.used, &u.entry.Action, &u.entry.Tenant, &u.entry.Subject, &u.email)
 	})
 	if err != nil {
 		return 0, err
