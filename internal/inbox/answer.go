@@ -86,10 +86,7 @@ func (s *Store) sendAnswer(ctx context.Context, job jobs.Job) jobs.Outcome {
 	case err != nil:
 		return jobs.RetryAfter(answerPause, err)
 	}
-	if err := s.DB.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(endAnswer, t.ID, end)
-		return err
-	}); err != nil {
+	if _, err := s.DB.Exec(ctx, endAnswer, t.ID, end); err != nil {
 		return jobs.Retry(err)
 	}
 	return jobs.Done()

@@ -401,10 +401,7 @@ func TestEvent_queuedWithTheText(t *testing.T) {
 		f.Write(func(tx *db.Tx) error { _, _, err := f.Tenants.Set(tx, "shop", tenant.Change{SMSURL: &url}); return err })
 		f.receive(f.text(ama, "1400", "hello"))
 		var body, event, kind string
-		err := d.Read(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.One(`SELECT body, event, kind FROM webhook_events WHERE tenant = 'shop' AND url = $1`, []any{url}, &body, &event, &kind)
-			return err
-		})
+		_, err := d.ReadOne(t.Context(), `SELECT body, event, kind FROM webhook_events WHERE tenant = 'shop' AND url = $1`, []any{url}, &body, &event, &kind)
 		if err != nil || event != "sms.received" || kind != "payout" || !strings.Contains(body, `"from":"0241000001","to":"1400","keyword":"","text":"hello","complete":true,"opt_out":""`) {
 			t.Errorf("%s %s %s, %v", body, event, kind, err)
 		}

@@ -36,16 +36,7 @@ func (s *Store) Texts(ctx context.Context, f Filter) (list []Text, err error) {
 	if f.All {
 		sql, args = listAllTexts, args[1:]
 	}
-	err = s.DB.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sql, args, func(r *db.Row) error {
-			var t Text
-			err := t.scan(r)
-			list = append(list, t)
-			return err
-		})
-	})
-	return list, err
+	return db.ReadAll(ctx, s.DB, sql, args, (*Text).scan)
 }
 
 // Kept is how long texts are kept.

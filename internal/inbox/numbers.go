@@ -88,23 +88,13 @@ func (n *Number) scan(r *db.Row) error {
 	return r.Scan(&n.Mode, &n.Number, &n.Keyword, &n.Tenant, &n.Answers, &n.CreatedAt)
 }
 
-func readNumbers(tx *db.Tx, sql string, args ...any) (list []Number, err error) {
-	err = tx.Query(sql, args, func(r *db.Row) error {
-		var n Number
-		err := n.scan(r)
-		list = append(list, n)
-		return err
-	})
-	return list, err
+func readNumbers(tx *db.Tx, sql string, args ...any) ([]Number, error) {
+	return db.All(tx, sql, args, (*Number).scan)
 }
 
 // Numbers returns the numbers of an account, or of all accounts.
-func (s *Store) Numbers(ctx context.Context, tenantID string) (list []Number, err error) {
-	err = s.DB.Read(ctx, func(tx *db.Tx) error {
-		list, err = readNumbers(tx, numbersOf, tenantID, numbersAtOnce)
-		return err
-	})
-	return list, err
+func (s *Store) Numbers(ctx context.Context, tenantID string) ([]Number, error) {
+	return db.Get(ctx, s.DB, func(tx *db.Tx) ([]Number, error) { return readNumbers(tx, numbersOf, tenantID, numbersAtOnce) })
 }
 
 // Assign gives a number to an account in tx, where the caller also writes the audit entry. A number and keyword that

@@ -88,18 +88,15 @@ func (s *Store) takePart(tx *db.Tx, r received) (outcome, error) {
 	return s.join(tx, key, there, r)
 }
 
-func readParts(tx *db.Tx, key partKey) (list []part, err error) {
-	err = tx.Query(partsOf+tx.ForUpdate(), key.args(), func(r *db.Row) error {
-		var p part
+func readParts(tx *db.Tx, key partKey) ([]part, error) {
+	return db.All(tx, partsOf+tx.ForUpdate(), key.args(), func(p *part, r *db.Row) error {
 		var octets string
 		err := r.Scan(&p.no, &p.encoding, &octets, &p.at, &p.joined)
 		if err == nil {
 			p.octets, err = hex.DecodeString(octets)
 		}
-		list = append(list, p)
 		return err
 	})
-	return list, err
 }
 
 // continues reports whether a part belongs to the waiting parts of a text.

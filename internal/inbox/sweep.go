@@ -26,16 +26,10 @@ const (
 
 // closeParts stores texts without the parts that did not arrive in time.
 func (s *Store) closeParts(ctx context.Context) error {
-	var late []partKey
-	if err := s.DB.Read(ctx, func(tx *db.Tx) error {
-		late = nil
-		return tx.Query(lateTexts, []any{s.Clock.Ago(partsWait), sweepSet}, func(r *db.Row) error {
-			var k partKey
-			err := r.Scan(&k.mode, &k.sender, &k.number, &k.reference, &k.total)
-			late = append(late, k)
-			return err
-		})
-	}); err != nil {
+	late, err := db.ReadAll(ctx, s.DB, lateTexts, []any{s.Clock.Ago(partsWait), sweepSet}, func(k *partKey, r *db.Row) error {
+		return r.Scan(&k.mode, &k.sender, &k.number, &k.reference, &k.total)
+	})
+	if err != nil {
 		return err
 	}
 	for _, key := range late {
