@@ -114,10 +114,7 @@ func fingerprint(secret config.Secret) string {
 // storedFingerprint returns the fingerprint of the master key with which the database was created. It is empty before
 // the first start.
 func (s *Store) storedFingerprint(ctx context.Context) (stored string, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(selectFingerprint, nil, &stored)
-		return err
-	})
+	_, err = s.db.ReadOne(ctx, selectFingerprint, nil, &stored)
 	return stored, err
 }
 
