@@ -123,13 +123,7 @@ func (r *runner) adopt(ctx context.Context, owner, dead string) error {
 }
 
 func adoptSet(tx *db.Tx, owner, dead string, kinds []string, limit int) ([]row, error) {
-	var ids []string
-	err := tx.Query(sqlDueFirst, []any{dead, kinds, limit}, func(found *db.Row) error {
-		var id string
-		err := found.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+	ids, err := db.All(tx, sqlDueFirst, []any{dead, kinds, limit}, func(id *string, found *db.Row) error { return found.Scan(id) })
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}

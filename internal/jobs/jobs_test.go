@@ -76,10 +76,7 @@ func quiet(t *testing.T, q *Queue) {
 
 func rowsLeft(t *testing.T, d *db.DB) (n int) {
 	t.Helper()
-	err := d.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One("SELECT count(*) FROM jobs", nil, &n)
-		return err
-	})
+	_, err := d.ReadOne(t.Context(), "SELECT count(*) FROM jobs", nil, &n)
 	if err != nil {
 		t.Fatal(err)
 	}

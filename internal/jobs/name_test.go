@@ -37,10 +37,7 @@ func TestName_belongsToOneNode(t *testing.T) {
 		if err := gone.lease.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(`UPDATE job_leases SET expires_at = now_micros() + 300000 WHERE owner = $1`, gone.owner)
-			return err
-		}); err != nil {
+		if _, err := d.Exec(t.Context(), `UPDATE job_leases SET expires_at = now_micros() + 300000 WHERE owner = $1`, gone.owner); err != nil {
 			t.Fatal(err)
 		}
 		next := start(t, newQueue(t, d, c, options(time.Hour)))
@@ -61,10 +58,7 @@ func TestLease_databaseClockSetBack(t *testing.T) {
 		gone := newQueue(t, d, c, o, handler)
 		die := func() {
 			t.Helper()
-			if err := d.Write(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.Exec(`UPDATE job_leases SET expires_at = now_micros() + 86400000000 WHERE owner = $1`, gone.owner)
-				return err
-			}); err != nil {
+			if _, err := d.Exec(t.Context(), `UPDATE job_leases SET expires_at = now_micros() + 86400000000 WHERE owner = $1`, gone.owner); err != nil {
 				t.Fatal(err)
 			}
 		}

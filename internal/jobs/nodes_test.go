@@ -460,10 +460,7 @@ func TestWake_reachesOtherNode(t *testing.T) {
 			t.Errorf("the hint was taken twice")
 		}
 		var left int
-		err := d.Read(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.One("SELECT count(*) FROM job_wakes", nil, &left)
-			return err
-		})
+		_, err := d.ReadOne(t.Context(), "SELECT count(*) FROM job_wakes", nil, &left)
 		if err != nil || left != 0 {
 			t.Errorf("%d hints are left, %v", left, err)
 		}

@@ -101,23 +101,17 @@ func (q *Queue) DeadLetter(ctx context.Context, id string) (Listed, error) {
 	return list[0], nil
 }
 
-func (q *Queue) listed(ctx context.Context, sql string, args ...any) (list []Listed, err error) {
-	err = q.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sql, args, func(r *db.Row) error {
-			var one Listed
-			var created int64
-			err := r.Scan(&one.ID, &one.Kind, &one.Subject, &one.Payload, &one.RunAt, &one.Tries,
-				&one.Adopted, &one.LastError, &created, &one.Node, &one.DeadAt)
-			one.CreatedAt = db.FromMicros(created)
-			if one.Node == ownerDead || strings.HasPrefix(one.Node, ownerParked) {
-				one.Node = ownerNobody
-			}
-			list = append(list, one)
-			return err
-		})
+func (q *Queue) listed(ctx context.Context, sql string, args ...any) ([]Listed, error) {
+	return db.ReadAll(ctx, q.db, sql, args, func(one *Listed, r *db.Row) error {
+		var created int64
+		err := r.Scan(&one.ID, &one.Kind, &one.Subject, &one.Payload, &one.RunAt, &one.Tries,
+			&one.Adopted, &one.LastError, &created, &one.Node, &one.DeadAt)
+		one.CreatedAt = db.FromMicros(created)
+		if one.Node == ownerDead || strings.HasPrefix(one.Node, ownerParked) {
+			one.Node = ownerNobody
+		}
+		return err
 	})
-	return list, err
 }
 
 // sqlRerun removes the owner of a dead letter, and the next node that finds the job adopts it.
@@ -175,15 +169,8 @@ func (q *Queue) Retried(ctx context.Context, kind string, tries int, before time
 		payload string
 		added   time.Time
 	}
-	var list []one
-	err := q.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sqlRetried, []any{kind, int64(tries), before, int64(most)}, func(r *db.Row) error {
-			var o one
-			err := r.Scan(&o.payload, &o.added)
-			list = append(list, o)
-			return err
-		})
+	list, err := db.ReadAll(db.Bulk(ctx, ""), q.db, sqlRetried, []any{kind, int64(tries), before, int64(most)}, func(o *one, r *db.Row) error {
+		return r.Scan(&o.payload, &o.added)
 	})
 	for _, o := range list {
 		each(json.RawMessage(o.payload), o.added)

@@ -86,10 +86,7 @@ func (r *runner) findStrays(ctx context.Context) error {
 		return nil
 	}
 	var stored int
-	err := r.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(sqlStrays, []any{owner, before}, &stored)
-		return err
-	})
+	_, err := r.db.ReadOne(ctx, sqlStrays, []any{owner, before}, &stored)
 	if err != nil {
 		return err
 	}

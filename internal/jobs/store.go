@@ -53,7 +53,7 @@ func insertRows(tx *db.Tx, rows []row) { db.Insert(tx, "jobs", rowColumns, rows)
 // jobColumns are the columns that scanRow reads.
 const jobColumns = `id, kind, subject, payload, run_at, tries, adopted, last_error, created_at`
 
-func scanRow(r *db.Row, into *row) error {
+func (into *row) scan(r *db.Row) error {
 	err := r.Scan(&into.ID, &into.Kind, &into.Subject, &into.Payload, &into.RunAt, &into.Tries,
 		&into.Adopted, &into.LastError, &into.created)
 	into.Fresh = into.fresh()
@@ -61,16 +61,8 @@ func scanRow(r *db.Row, into *row) error {
 }
 
 // queryRows returns the jobs of a query that selects jobColumns.
-func queryRows(tx *db.Tx, sql string, args ...any) (rows []row, err error) {
-	err = tx.Query(sql, args, func(r *db.Row) error {
-		var one row
-		if err := scanRow(r, &one); err != nil {
-			return err
-		}
-		rows = append(rows, one)
-		return nil
-	})
-	return rows, err
+func queryRows(tx *db.Tx, sql string, args ...any) ([]row, error) {
+	return db.All(tx, sql, args, (*row).scan)
 }
 
 const sqlDelete = `DELETE FROM jobs WHERE id IN (SELECT value FROM texts($1))`
