@@ -24,10 +24,7 @@ func TestOlderLives_leaseOfTheReleaseBefore(t *testing.T) {
 		}
 		lease := func(sql string, args ...any) {
 			t.Helper()
-			if err := d.Write(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.Exec(sql, args...)
-				return err
-			}); err != nil {
+			if _, err := d.Exec(t.Context(), sql, args...); err != nil {
 				t.Fatal(err)
 			}
 		}
