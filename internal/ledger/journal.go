@@ -63,14 +63,8 @@ func Motions(tx *db.Tx, asset Asset, from, to time.Time) (list []Motion, err err
 	return motions(tx, asset, d)
 }
 
-func motions(tx *db.Tx, asset Asset, d divided) (list []Motion, err error) {
-	err = tx.Query(sqlMotions, d.args(asset), func(r *db.Row) error {
-		var m Motion
-		err := r.Scan(&m.Account, &m.Kind, &m.In, &m.Out, &m.Count)
-		list = append(list, m)
-		return err
-	})
-	return list, err
+func motions(tx *db.Tx, asset Asset, d divided) ([]Motion, error) {
+	return db.All(tx, sqlMotions, d.args(asset), func(m *Motion, r *db.Row) error { return r.Scan(&m.Account, &m.Kind, &m.In, &m.Out, &m.Count) })
 }
 
 var sqlBalancesBefore = `SELECT account, CAST(sum(balance) AS INTEGER) FROM (

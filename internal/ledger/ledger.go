@@ -212,12 +212,8 @@ const (
 
 // Balance returns the balance of an account. For a wallet that was never created it returns ErrNoAccount. Any other
 // account has a balance of zero until its first transfer.
-func (l *Ledger) Balance(ctx context.Context, key Key) (balance int64, err error) {
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		balance, err = l.BalanceIn(tx, key)
-		return err
-	})
-	return balance, err
+func (l *Ledger) Balance(ctx context.Context, key Key) (int64, error) {
+	return db.Get(ctx, l.db, func(tx *db.Tx) (int64, error) { return l.BalanceIn(tx, key) })
 }
 
 // BalanceIn is Balance inside a transaction. It locks nothing.

@@ -84,21 +84,15 @@ func (l *Ledger) StretchOf(ctx context.Context, key Key, first, end int64) (s St
 // Lines reads size transfers of a stretch after the first skip, oldest first.
 func (l *Ledger) Lines(ctx context.Context, s Stretch, skip int64, size int) (lines []Line, err error) {
 	first := s.First + skip
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		lines = nil
-		return tx.Query(sqlLines, []any{s.ID, first, min(first+int64(size), s.End) - 1}, func(r *db.Row) error {
-			var n Line
-			if err := r.Scan(&n.Sequence, &n.Balance, &n.Amount, &n.At, &n.Asset, &n.Subject, &n.Leg, &n.Kind, &n.From, &n.To); err != nil {
-				return err
-			}
-			if n.Change = n.Amount; n.From == s.ID {
-				n.Change = -n.Amount
-			}
-			lines = append(lines, n)
-			return nil
-		})
+	return db.ReadAll(ctx, l.db, sqlLines, []any{s.ID, first, min(first+int64(size), s.End) - 1}, func(n *Line, r *db.Row) error {
+		if err := r.Scan(&n.Sequence, &n.Balance, &n.Amount, &n.At, &n.Asset, &n.Subject, &n.Leg, &n.Kind, &n.From, &n.To); err != nil {
+			return err
+		}
+		if n.Change = n.Amount; n.From == s.ID {
+			n.Change = -n.Amount
+		}
+		return nil
 	})
-	return lines, err
 }
 
 // firstAt returns the number of the first transfer at or after t. If there is none, it returns the last number plus
@@ -138,17 +132,8 @@ func balanceAfter(tx *db.Tx, wallet AccountID, sequence int64) (balance int64, e
 const sqlSubject = `SELECT amount, at, asset, subject, leg, kind, from_account, to_account FROM transfers WHERE subject = $1 ORDER BY at, leg`
 
 // OfSubject lists all transfers about one subject, oldest first.
-func (l *Ledger) OfSubject(ctx context.Context, subject string) (list []Transfer, err error) {
-	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sqlSubject, []any{subject}, func(r *db.Row) error {
-			var t Transfer
-			if err := r.Scan(&t.Amount, &t.At, &t.Asset, &t.Subject, &t.Leg, &t.Kind, &t.From, &t.To); err != nil {
-				return err
-			}
-			list = append(list, t)
-			return nil
-		})
+func (l *Ledger) OfSubject(ctx context.Context, subject string) ([]Transfer, error) {
+	return db.ReadAll(ctx, l.db, sqlSubject, []any{subject}, func(t *Transfer, r *db.Row) error {
+		return r.Scan(&t.Amount, &t.At, &t.Asset, &t.Subject, &t.Leg, &t.Kind, &t.From, &t.To)
 	})
-	return list, err
 }
