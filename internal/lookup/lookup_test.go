@@ -305,10 +305,7 @@ func TestOffer_expiredStaysADay(t *testing.T) {
 			if err := f.Prune(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Read(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.One(`SELECT count(*) FROM offers`, nil, &n)
-				return err
-			}); err != nil {
+			if _, err := d.ReadOne(t.Context(), `SELECT count(*) FROM offers`, nil, &n); err != nil {
 				t.Fatal(err)
 			}
 			return n
