@@ -142,10 +142,7 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 	var left int64
-	if err := d.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One("SELECT count(*) FROM messages WHERE status NOT IN ('submitted', 'delivered')", nil, &left)
-		return err
-	}); err != nil || left != 0 {
+	if _, err := d.ReadOne(ctx, "SELECT count(*) FROM messages WHERE status NOT IN ('submitted', 'delivered')", nil, &left); err != nil || left != 0 {
 		b.Errorf("%d messages are not over: %v", left, err)
 	}
 }

@@ -77,17 +77,11 @@ func (m *Messaging) NoteBinds(ctx context.Context, mode tenant.Mode, binds []Bin
 }
 
 // Binds lists all reported binds, by mode and name.
-func (m *Messaging) Binds(ctx context.Context) (all []Bind, err error) {
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		all = nil
-		return tx.Query(selectBinds, nil, func(r *db.Row) error {
-			var b Bind
-			var mode string
-			err := r.Scan(&mode, &b.Name, &b.Connections, &b.Bound, &b.Since, &b.Why, &b.SeenAt)
-			b.Mode = tenant.Mode(mode)
-			all = append(all, b)
-			return err
-		})
+func (m *Messaging) Binds(ctx context.Context) ([]Bind, error) {
+	return db.ReadAll(ctx, m.db, selectBinds, nil, func(b *Bind, r *db.Row) error {
+		var mode string
+		err := r.Scan(&mode, &b.Name, &b.Connections, &b.Bound, &b.Since, &b.Why, &b.SeenAt)
+		b.Mode = tenant.Mode(mode)
+		return err
 	})
-	return all, err
 }

@@ -90,17 +90,7 @@ func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit 
 	if tenant == "" {
 		query, args = listAllCampaigns, args[1:]
 	}
-	var all []Campaign
-	err := m.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
-		all = nil
-		return tx.Query(query, args, func(r *db.Row) error {
-			var c Campaign
-			err := c.Scan(r)
-			all = append(all, c)
-			return err
-		})
-	})
-	return all, err
+	return db.ReadAll(db.Bulk(ctx, tenant), m.db, query, args, (*Campaign).Scan)
 }
 
 const newestCampaign = `SELECT created_at FROM campaigns ORDER BY id DESC LIMIT 1`
@@ -108,10 +98,7 @@ const newestCampaign = `SELECT created_at FROM campaigns ORDER BY id DESC LIMIT 
 // Newest returns when the newest campaign was accepted, by the clock of the node that accepted it. It is zero if
 // there is no campaign.
 func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
-	err = d.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(newestCampaign, nil, &at)
-		return err
-	})
+	_, err = d.ReadOne(ctx, newestCampaign, nil, &at)
 	return at, err
 }
 

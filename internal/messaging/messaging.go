@@ -71,11 +71,7 @@ func (m *Messaging) optedOut(ctx context.Context, tenant string, list []msisdn.M
 	if err != nil || !some {
 		return nil, err
 	}
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		out, err = contacts.OptedOut(tx, tenant, list)
-		return err
-	})
-	return out, err
+	return db.Get(ctx, m.db, func(tx *db.Tx) (map[msisdn.MSISDN]bool, error) { return contacts.OptedOut(tx, tenant, list) })
 }
 
 // Receive queues a mobile operator's receipt without waiting. Of several receipts for one message, the first that is

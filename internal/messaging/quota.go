@@ -31,9 +31,6 @@ func (m *Messaging) roomForCampaigns(ctx context.Context, t tenant.Tenant, n int
 // UnderWay returns the number of a tenant's active large campaigns, and its limit.
 func (m *Messaging) UnderWay(ctx context.Context, t tenant.Tenant) (stored tenant.Stored, err error) {
 	stored.Most = t.Quotas.Over(m.quotas).Campaigns
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countUnderWay, []any{t.ID}, &stored.Used)
-		return err
-	})
+	_, err = m.db.ReadOne(ctx, countUnderWay, []any{t.ID}, &stored.Used)
 	return stored, err
 }
