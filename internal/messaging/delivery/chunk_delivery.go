@@ -258,9 +258,6 @@ func (d *runner) stopped(ctx context.Context, w *work) bool {
 const selectStatus = `SELECT status FROM campaigns WHERE tenant = $1 AND id = $2`
 
 func (d *runner) loadStatus(ctx context.Context, k campaignKey) (status CampaignStatus, err error) {
-	err = d.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(selectStatus, []any{k.tenant, k.id}, &status)
-		return err
-	})
+	_, err = d.db.ReadOne(ctx, selectStatus, []any{k.tenant, k.id}, &status)
 	return status, err
 }

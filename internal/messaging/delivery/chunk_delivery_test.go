@@ -471,10 +471,7 @@ func TestDeliver_databaseDownAtAnswer(t *testing.T) {
 		}
 		h.work(func() bool {
 			var left int64
-			err := d.Read(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.One("SELECT left_over FROM campaigns WHERE id = $1", []any{c.ID}, &left)
-				return err
-			})
+			_, err := d.ReadOne(t.Context(), "SELECT left_over FROM campaigns WHERE id = $1", []any{c.ID}, &left)
 			return err == nil && left == 0 // the database may still be unreachable
 		})
 		h.wantStatus(c, "300 submitted") // no message is unknown, because the operator's answers were stored

@@ -49,15 +49,8 @@ func (p *poller) poll(ctx context.Context, mode tenant.Mode, name string, atOnce
 	if oldest := now.Add(-pollFor); from.Before(oldest) {
 		from = oldest
 	}
-	var list []polled
-	err := p.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(openAtHubtel, []any{string(mode), from, now.Add(-pollFirst), pollAtOnce}, func(r *db.Row) error {
-			var m polled
-			err := r.Scan(&m.id, &m.recipient, &m.at)
-			list = append(list, m)
-			return err
-		})
+	list, err := db.ReadAll(ctx, p.db, openAtHubtel, []any{string(mode), from, now.Add(-pollFirst), pollAtOnce}, func(m *polled, r *db.Row) error {
+		return r.Scan(&m.id, &m.recipient, &m.at)
 	})
 	if err != nil {
 		return err

@@ -339,16 +339,7 @@ func (b *receiptBook) matchRecentReceipts(ctx context.Context) error {
 
 func (b *receiptBook) matchEarlyReceipts(ctx context.Context, since time.Time) error {
 	for {
-		var list []earlyReceipt
-		err := b.db.Read(ctx, func(tx *db.Tx) error {
-			list = nil
-			return tx.Query(knownEarly, []any{since, earlyAtOnce, b.clock.Now().Add(-repeatWindow), clockSkew.Microseconds()}, func(r *db.Row) error {
-				var e earlyReceipt
-				err := e.scan(r)
-				list = append(list, e)
-				return err
-			})
-		})
+		list, err := db.ReadAll(ctx, b.db, knownEarly, []any{since, earlyAtOnce, b.clock.Now().Add(-repeatWindow), clockSkew.Microseconds()}, (*earlyReceipt).scan)
 		var verdicts []groupcommit.Verdict[receiptMatch]
 		if err == nil && len(list) > 0 {
 			verdicts, err = b.match(ctx, list)

@@ -98,15 +98,8 @@ var keyOfCampaign = []db.Column[campaignKey]{
 // sets.
 func (r *retention) dropOldKeys(ctx context.Context, before time.Time) error {
 	for {
-		var old []campaignKey
-		err := r.db.Read(ctx, func(tx *db.Tx) error {
-			old = nil
-			return tx.Query(oldKeys, []any{before, keysAtOnce}, func(r *db.Row) error {
-				var k campaignKey
-				err := r.Scan(&k.tenant, &k.id)
-				old = append(old, k)
-				return err
-			})
+		old, err := db.ReadAll(ctx, r.db, oldKeys, []any{before, keysAtOnce}, func(k *campaignKey, r *db.Row) error {
+			return r.Scan(&k.tenant, &k.id)
 		})
 		if err != nil {
 			return err

@@ -55,10 +55,7 @@ func TestSweep_smallSets(t *testing.T) {
 		}
 		for _, s := range sweptTables {
 			left := 0
-			if err := d.Read(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.One(`SELECT COUNT(*) FROM `+s.table, nil, &left)
-				return err
-			}); err != nil {
+			if _, err := d.ReadOne(t.Context(), `SELECT COUNT(*) FROM `+s.table, nil, &left); err != nil {
 				t.Fatal(err)
 			}
 			if left != fresh {
