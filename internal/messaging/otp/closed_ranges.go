@@ -47,10 +47,7 @@ func (c *Codes) ClosedRanges(ctx context.Context) (all []ClosedRange, err error)
 
 // CountClosedRanges counts the ranges that are closed now.
 func (c *Codes) CountClosedRanges(ctx context.Context) (n int64, err error) {
-	err = c.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countTaps, []any{c.clock.Now()}, &n)
-		return err
-	})
+	_, err = c.db.ReadOne(ctx, countTaps, []any{c.clock.Now()}, &n)
 	return n, err
 }
 

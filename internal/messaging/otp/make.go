@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-
-	"github.com/makola/makola/internal/db"
 )
 
 // errNoSecret is returned if a code is requested from Codes without a secret, which is a bug.
@@ -40,9 +38,6 @@ const selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 
 // Prefix returns the prefix of an earlier request.
 func (c *Codes) Prefix(ctx context.Context, tenant, id string) (prefix string, err error) {
-	err = c.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(selectPrefix, []any{tenant, id}, &prefix)
-		return err
-	})
+	_, err = c.db.ReadOne(ctx, selectPrefix, []any{tenant, id}, &prefix)
 	return prefix, err
 }

@@ -34,10 +34,7 @@ func TestSweep_removesSmallSets(t *testing.T) {
 				next++
 				list[i] = fmt.Sprint(next)
 			}
-			if err := d.Write(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.Exec(sql, list, at)
-				return err
-			}); err != nil {
+			if _, err := d.Exec(t.Context(), sql, list, at); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -60,10 +57,7 @@ func TestSweep_removesSmallSets(t *testing.T) {
 		}
 		for _, s := range sweptTables {
 			left := 0
-			if err := d.Read(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.One(`SELECT COUNT(*) FROM `+s.table, nil, &left)
-				return err
-			}); err != nil {
+			if _, err := d.ReadOne(t.Context(), `SELECT COUNT(*) FROM `+s.table, nil, &left); err != nil {
 				t.Fatal(err)
 			}
 			if left != recent {

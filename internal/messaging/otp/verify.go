@@ -132,10 +132,7 @@ func (c *Codes) use(ctx context.Context, tenant string, phone msisdn.MSISDN, nam
 func (c *Codes) below(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
 	var begun time.Time
 	var used int64
-	err := c.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(readUses, []any{tenant, string(phone), name}, &begun, &used)
-		return err
-	})
+	_, err := c.db.ReadOne(ctx, readUses, []any{tenant, string(phone), name}, &begun, &used)
 	if age := c.clock.Since(begun); err == nil && used >= most && age.Abs() < window {
 		err = tooOften(window - age)
 	}
