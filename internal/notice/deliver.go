@@ -93,10 +93,7 @@ func (n *Notices) end(ctx context.Context, m message, to State, why string) jobs
 }
 
 func (n *Notices) message(ctx context.Context, id string) (m message, found bool, err error) {
-	err = n.DB.Read(ctx, func(tx *db.Tx) (err error) {
-		found, err = tx.One(selectMessage, []any{id}, &m.id, &m.person, &m.channel, &m.topic, &m.address, &m.title, &m.body, &m.secret, &m.instead, &m.state, &m.tries, &m.madeAt, &m.endsAt)
-		return err
-	})
+	found, err = n.DB.ReadOne(ctx, selectMessage, []any{id}, &m.id, &m.person, &m.channel, &m.topic, &m.address, &m.title, &m.body, &m.secret, &m.instead, &m.state, &m.tries, &m.madeAt, &m.endsAt)
 	return m, found, err
 }
 

@@ -49,18 +49,15 @@ func (n *Notices) gather(ctx context.Context) error {
 	now := n.Clock.Now()
 	var all []waiting
 	hourly := 0
-	err := n.DB.Read(ctx, func(tx *db.Tx) error {
-		all = nil
+	err := n.DB.Read(ctx, func(tx *db.Tx) (err error) {
 		if _, err := tx.One(countSince, []any{now.Add(-pauseOver)}, &hourly); err != nil {
 			return err
 		}
-		return tx.Query(selectDue, []any{now, mostReaders}, func(r *db.Row) error {
-			var d waiting
+		all, err = db.All(tx, selectDue, []any{now, mostReaders}, func(d *waiting, r *db.Row) error {
 			var count int
-			err := r.Scan(&d.person, &d.topic, &count)
-			all = append(all, d)
-			return err
+			return r.Scan(&d.person, &d.topic, &count)
 		})
+		return err
 	})
 	if err != nil {
 		return err
@@ -90,16 +87,11 @@ func (n *Notices) tell(ctx context.Context, d waiting, now time.Time) (made bool
 	var sent int
 	var last time.Time
 	err = n.DB.Read(ctx, func(tx *db.Tx) error {
-		list = nil
 		if _, err := tx.One(selectSince, []any{d.person, string(d.topic), now.Add(-pauseOver)}, &sent, &last); err != nil {
 			return err
 		}
-		return tx.Query(selectOfReader, []any{d.person, string(d.topic), now, mostNotices}, func(r *db.Row) error {
-			var f stored
-			err := scanNotice(r, &f)
-			list = append(list, f)
-			return err
-		})
+		list, err = db.All(tx, selectOfReader, []any{d.person, string(d.topic), now, mostNotices}, (*stored).scan)
+		return err
 	})
 	if err != nil || len(list) == 0 || sent > 0 && now.Sub(last) < time.Duration(sent)*pauseStep {
 		return false, err

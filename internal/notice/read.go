@@ -20,17 +20,8 @@ const selectDelivered = `SELECT r.role, min(m.ended_at) FROM notice_claims c JOI
 	WHERE c.event = $1 AND c.part = '' AND c.name = $2 AND m.state = 'sent' GROUP BY r.role ORDER BY min(m.ended_at), r.role`
 
 // Notified returns which roles received a notice about a condition, such as a payment whose outcome is unknown.
-func (n *Notices) Notified(ctx context.Context, e Event, name string) (list []Delivered, err error) {
-	err = n.DB.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(selectDelivered, []any{string(e), name}, func(r *db.Row) error {
-			var d Delivered
-			err := r.Scan(&d.Role, &d.At)
-			list = append(list, d)
-			return err
-		})
-	})
-	return list, err
+func (n *Notices) Notified(ctx context.Context, e Event, name string) ([]Delivered, error) {
+	return db.ReadAll(ctx, n.DB, selectDelivered, []any{string(e), name}, func(d *Delivered, r *db.Row) error { return r.Scan(&d.Role, &d.At) })
 }
 
 // Health is the state of a channel.
@@ -107,15 +98,8 @@ const selectMessages = `SELECT id, address, title, error, channel, topic, state,
 
 // Messages lists messages, the newest first. before is the id of the last message of the previous page. If it is empty,
 // the list starts with the newest message.
-func (n *Notices) Messages(ctx context.Context, before string, limit int) (list []Message, err error) {
-	err = n.DB.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(selectMessages, []any{before, int64(limit)}, func(r *db.Row) error {
-			var m Message
-			err := r.Scan(&m.ID, &m.Address, &m.Title, &m.Error, &m.Channel, &m.Topic, &m.State, &m.Tries, &m.MadeAt, &m.EndedAt)
-			list = append(list, m)
-			return err
-		})
+func (n *Notices) Messages(ctx context.Context, before string, limit int) ([]Message, error) {
+	return db.ReadAll(ctx, n.DB, selectMessages, []any{before, int64(limit)}, func(m *Message, r *db.Row) error {
+		return r.Scan(&m.ID, &m.Address, &m.Title, &m.Error, &m.Channel, &m.Topic, &m.State, &m.Tries, &m.MadeAt, &m.EndedAt)
 	})
-	return list, err
 }

@@ -52,16 +52,7 @@ func (n *Notices) sort(ctx context.Context) error {
 	seen := &audience{map[string][]identity.Holder{}, map[string]map[Topic]Choice{}}
 	var failed error
 	for last := ""; ; {
-		var list []stored
-		err := n.DB.Read(ctx, func(tx *db.Tx) error {
-			list = nil
-			return tx.Query(selectUnsorted, []any{last, sortBatch}, func(r *db.Row) error {
-				var f stored
-				err := scanNotice(r, &f)
-				list = append(list, f)
-				return err
-			})
-		})
+		list, err := db.ReadAll(ctx, n.DB, selectUnsorted, []any{last, sortBatch}, (*stored).scan)
 		if err != nil || len(list) == 0 {
 			return errors.Join(failed, err)
 		}

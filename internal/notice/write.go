@@ -52,7 +52,7 @@ type stored struct {
 
 const noticeColumns = `n.id, n.event, n.place, n.person, n.actor, n.subject, n.lines, n.things, n.made_at`
 
-func scanNotice(r *db.Row, f *stored) error {
+func (f *stored) scan(r *db.Row) error {
 	var lines string
 	err := r.Scan(&f.id, &f.event, &f.place, &f.person, &f.actor, &f.subject, &lines, &f.things, &f.madeAt)
 	if lines != "" {
