@@ -470,10 +470,7 @@ func (n *node) books() {
 func (n *node) jobsLeft() (count int) {
 	t := n.fixture.t
 	t.Helper()
-	if err := n.db.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(openJobs, nil, &count)
-		return err
-	}); err != nil {
+	if _, err := n.db.ReadOne(t.Context(), openJobs, nil, &count); err != nil {
 		t.Fatal(err)
 	}
 	return count

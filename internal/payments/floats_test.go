@@ -121,10 +121,7 @@ const (
 
 func (f floats) exec(sql string, args ...any) {
 	f.t.Helper()
-	if err := f.db.Write(f.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(sql, args...)
-		return err
-	}); err != nil {
+	if _, err := f.db.Exec(f.t.Context(), sql, args...); err != nil {
 		f.t.Fatal(err)
 	}
 }

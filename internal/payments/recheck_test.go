@@ -40,10 +40,7 @@ func (h *fixture) toTelecel() Payout {
 func (n *node) rechecksPlanned() (count int) {
 	t := n.fixture.t
 	t.Helper()
-	if err := n.db.Read(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT count(*) FROM payment_looks`, nil, &count)
-		return err
-	}); err != nil {
+	if _, err := n.db.ReadOne(t.Context(), `SELECT count(*) FROM payment_looks`, nil, &count); err != nil {
 		t.Fatal(err)
 	}
 	return count

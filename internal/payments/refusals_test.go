@@ -375,10 +375,7 @@ func TestAttempt_referenceOfEarlierVersion(t *testing.T) {
 		dying := h.stopped("dying")
 		pay := dying.crash(t, "TELECEL")
 		earlier := dying.references.ofAttempt(pay, 2)
-		if err := d.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(`UPDATE payments SET attempt = 2, attempt_reference = $1, sending_at = $2 WHERE id = $3`, earlier, db.Micros(h.clock.Now()), pay.ID)
-			return err
-		}); err != nil {
+		if _, err := d.Exec(t.Context(), `UPDATE payments SET attempt = 2, attempt_reference = $1, sending_at = $2 WHERE id = $3`, earlier, db.Micros(h.clock.Now()), pay.ID); err != nil {
 			t.Fatal(err)
 		}
 		h.second.gross[earlier], h.second.party[earlier] = pay.Amount, pay.Account

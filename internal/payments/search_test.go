@@ -170,10 +170,7 @@ func TestNextQuery_followsAge(t *testing.T) {
 
 func write(t *testing.T, d *db.DB, sql string, args ...any) {
 	t.Helper()
-	if err := d.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(sql, args...)
-		return err
-	}); err != nil {
+	if _, err := d.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatal(err)
 	}
 }
