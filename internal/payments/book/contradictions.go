@@ -42,20 +42,14 @@ JOIN payments ON payments.id = c.payment ORDER BY c.at DESC, c.id DESC`
 
 // Contradictions lists up to MaxStuck contradictions, newest first. The money of a contradicted payment stays in
 // suspense until an operator calls Decide. The list includes collections that were paid late.
-func (rd *Reader) Contradictions(ctx context.Context) (list []Contradiction, err error) {
-	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(contradictedPayments, []any{MaxStuck}, func(r *db.Row) error {
-			var c Contradiction
-			var said string
-			pay, err := scanPayment(r, &c.Event, &said, &c.Code, &c.Message, &c.At)
-			c.Payment, c.Reported = pay, provider.Failed
-			if said == provider.Success.String() {
-				c.Reported = provider.Success
-			}
-			list = append(list, c)
-			return err
-		})
+func (rd *Reader) Contradictions(ctx context.Context) ([]Contradiction, error) {
+	return db.ReadAll(ctx, rd.db, contradictedPayments, []any{MaxStuck}, func(c *Contradiction, r *db.Row) error {
+		var said string
+		pay, err := scanPayment(r, &c.Event, &said, &c.Code, &c.Message, &c.At)
+		c.Payment, c.Reported = pay, provider.Failed
+		if said == provider.Success.String() {
+			c.Reported = provider.Success
+		}
+		return err
 	})
-	return list, err
 }

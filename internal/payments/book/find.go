@@ -67,10 +67,7 @@ const countStuck = `SELECT count(*), CAST(COALESCE(sum(amount), 0) AS BIGINT) FR
 // CountStuck returns the number of payments of StuckPage and the sum of their amounts. most is the maximum
 // count.
 func (rd *Reader) CountStuck(ctx context.Context, f StuckFilter, most int) (n int, sum money.Pesewas, err error) {
-	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countStuck, []any{f.Owner, asNumber(f.Ownerless), int64(most)}, &n, &sum)
-		return err
-	})
+	_, err = rd.db.ReadOne(ctx, countStuck, []any{f.Owner, asNumber(f.Ownerless), int64(most)}, &n, &sum)
 	return n, sum, err
 }
 
@@ -85,17 +82,10 @@ type Doubt struct {
 const doubts = `SELECT id, tenant, rail, kind, amount, escalated_at FROM payments WHERE escalated_at IS NOT NULL ORDER BY escalated_at, id LIMIT $1`
 
 // Doubts returns a few columns of the payments of Stuck, up to most.
-func (rd *Reader) Doubts(ctx context.Context, most int) (list []Doubt, err error) {
-	err = rd.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(doubts, []any{int64(most)}, func(r *db.Row) error {
-			var d Doubt
-			err := r.Scan(&d.ID, &d.Tenant, &d.Rail, &d.Kind, &d.Amount, &d.Since)
-			list = append(list, d)
-			return err
-		})
+func (rd *Reader) Doubts(ctx context.Context, most int) ([]Doubt, error) {
+	return db.ReadAll(db.Bulk(ctx, ""), rd.db, doubts, []any{int64(most)}, func(d *Doubt, r *db.Row) error {
+		return r.Scan(&d.ID, &d.Tenant, &d.Rail, &d.Kind, &d.Amount, &d.Since)
 	})
-	return list, err
 }
 
 // ByIDs returns the existing payments with these ids, of any tenant, by id.
@@ -119,10 +109,7 @@ UNION ALL SELECT status, count(*) FROM payments WHERE batch = $1 AND batch_statu
 
 // OpenOfBatch counts the open payouts of a batch, up to most. It excludes payouts that need an operator.
 func (rd *Reader) OpenOfBatch(ctx context.Context, batch string, most int) (n int, err error) {
-	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(openOfBatch, []any{batch, int64(most)}, &n)
-		return err
-	})
+	_, err = rd.db.ReadOne(ctx, openOfBatch, []any{batch, int64(most)}, &n)
 	return n, err
 }
 
@@ -222,10 +209,7 @@ const newestPayment = `SELECT COALESCE(max(id), '') FROM payments`
 // there is no payment.
 func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
 	var id string
-	err = d.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(newestPayment, nil, &id)
-		return err
-	})
+	_, err = d.ReadOne(ctx, newestPayment, nil, &id)
 	if made, bad := uuid.Parse(id); bad == nil && made.Version() == 7 {
 		at = time.Unix(made.Time().UnixTime()).UTC()
 	}

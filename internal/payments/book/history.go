@@ -174,21 +174,15 @@ func storedStatus(k Kind, public string) (s Status, ok bool) {
 }
 
 // Count returns the number of payments of all tenants and kinds.
-func (rd *Reader) Count(ctx context.Context) (n int64, err error) {
-	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		n, err = history.CountAll(tx)
-		return err
-	})
-	return n, err
+func (rd *Reader) Count(ctx context.Context) (int64, error) {
+	return db.Get(ctx, rd.db, func(tx *db.Tx) (int64, error) { return history.CountAll(tx) })
 }
 
 // Total returns the number of a tenant's payments of one kind.
-func (rd *Reader) Total(ctx context.Context, tenant string, k Kind) (n int64, err error) {
-	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		n, err = history.Total(tx, history.List{Tenant: tenant, Kind: string(k)})
-		return err
+func (rd *Reader) Total(ctx context.Context, tenant string, k Kind) (int64, error) {
+	return db.Get(ctx, rd.db, func(tx *db.Tx) (int64, error) {
+		return history.Total(tx, history.List{Tenant: tenant, Kind: string(k)})
 	})
-	return n, err
 }
 
 // exportRows is the number of rows that one statement of an export reads.

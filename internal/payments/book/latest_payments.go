@@ -95,9 +95,6 @@ const countNewer = `SELECT count(*) FROM (SELECT 1 FROM payments WHERE id > $1 L
 
 // Newer counts the payments of all tenants that were accepted after the payment id, up to MaxNewer.
 func (rd *Reader) Newer(ctx context.Context, id string) (n int64, err error) {
-	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countNewer, []any{id, MaxNewer}, &n)
-		return err
-	})
+	_, err = rd.db.ReadOne(ctx, countNewer, []any{id, MaxNewer}, &n)
 	return n, err
 }

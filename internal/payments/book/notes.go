@@ -79,13 +79,8 @@ func (n *Note) scan(r *db.Row) error {
 // Notes returns the notes about a payment, newest first, and the payment's owner.
 func (rd *Reader) Notes(ctx context.Context, payment string) (list []Note, owner Owner, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		list, owner = nil, Owner{}
-		err := tx.Query(selectNotes, []any{payment, int64(maxNotes)}, func(r *db.Row) error {
-			var n Note
-			err := n.scan(r)
-			list = append(list, n)
-			return err
-		})
+		owner = Owner{}
+		list, err = db.All(tx, selectNotes, []any{payment, int64(maxNotes)}, (*Note).scan)
 		if err == nil {
 			_, err = tx.One(selectOwner, []any{payment}, &owner.Person, &owner.Name, &owner.At)
 		}
@@ -95,17 +90,8 @@ func (rd *Reader) Notes(ctx context.Context, payment string) (list []Note, owner
 }
 
 // OwnersOfStuck returns the people who take care of payments that need attention, up to most of them, by name. Their times are zero.
-func (rd *Reader) OwnersOfStuck(ctx context.Context, most int) (list []Owner, err error) {
-	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(ownersOfStuck, []any{int64(most)}, func(r *db.Row) error {
-			var o Owner
-			err := r.Scan(&o.Person, &o.Name)
-			list = append(list, o)
-			return err
-		})
-	})
-	return list, err
+func (rd *Reader) OwnersOfStuck(ctx context.Context, most int) ([]Owner, error) {
+	return db.ReadAll(ctx, rd.db, ownersOfStuck, []any{int64(most)}, func(o *Owner, r *db.Row) error { return r.Scan(&o.Person, &o.Name) })
 }
 
 // Cares returns the owners and the newest notes of payments, by payment. Payments without both are absent.

@@ -53,17 +53,8 @@ type SweptList struct {
 }
 
 // Unswept returns the lists that have grown since their last sweep.
-func (bk *Book) Unswept(ctx context.Context) (lists []SweptList, err error) {
-	err = bk.db.Read(ctx, func(tx *db.Tx) error {
-		lists = nil
-		return tx.Query(sweepLists, nil, func(r *db.Row) error {
-			var l SweptList
-			err := r.Scan(&l.Tenant, &l.Kind, &l.Done)
-			lists = append(lists, l)
-			return err
-		})
-	})
-	return lists, err
+func (bk *Book) Unswept(ctx context.Context) ([]SweptList, error) {
+	return db.ReadAll(ctx, bk.db, sweepLists, nil, func(l *SweptList, r *db.Row) error { return r.Scan(&l.Tenant, &l.Kind, &l.Done) })
 }
 
 // After returns the next unswept payments of a list, oldest first.
@@ -83,13 +74,8 @@ func (bk *Book) Swept(ctx context.Context, l SweptList, again []Recheck) error {
 // Due returns the rechecks that are due and their payments. A payment with two due rechecks is returned once.
 func (bk *Book) Due(ctx context.Context, at time.Time, limit int) (due []Recheck, rows []Payment, err error) {
 	err = bk.db.Read(ctx, func(tx *db.Tx) error {
-		due, rows = nil, nil
-		err := tx.Query(rechecksDue, []any{at, limit}, func(row *db.Row) error {
-			var l Recheck
-			err := row.Scan(&l.Due, &l.ID)
-			due = append(due, l)
-			return err
-		})
+		rows = nil
+		due, err = db.All(tx, rechecksDue, []any{at, limit}, func(l *Recheck, row *db.Row) error { return row.Scan(&l.Due, &l.ID) })
 		if err != nil || len(due) == 0 {
 			return err
 		}

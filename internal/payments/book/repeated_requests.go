@@ -136,10 +136,7 @@ func (bk *Book) remember(ctx context.Context, old, asked Payment) error {
 	if asked.IdempotencyKey == "" || old.IdempotencyKey != "" {
 		return nil
 	}
-	err := bk.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(keySet, old.ID, asked.IdempotencyKey, asked.IdempotencyHash)
-		return err
-	})
+	_, err := bk.db.Exec(ctx, keySet, old.ID, asked.IdempotencyKey, asked.IdempotencyHash)
 	if errors.Is(err, db.ErrUnique) { // the row of a payment older than a day still has the key
 		return nil
 	}

@@ -99,9 +99,6 @@ const spentToday = `SELECT spent FROM key_spending WHERE tenant = $1 AND access_
 
 // SpentToday returns the spending of a key with a daily limit since midnight UTC.
 func (rd *Reader) SpentToday(ctx context.Context, tenant, key string) (spent money.Pesewas, err error) {
-	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(spentToday, []any{tenant, key, clock.Day(rd.clock.Now())}, &spent)
-		return err
-	})
+	_, err = rd.db.ReadOne(ctx, spentToday, []any{tenant, key, clock.Day(rd.clock.Now())}, &spent)
 	return spent, err
 }
