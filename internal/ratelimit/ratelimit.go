@@ -229,10 +229,7 @@ const pruneCounters = `DELETE FROM rate_counters WHERE window_start < $1 OR wind
 func (r *Limiter) Prune(ctx context.Context) (rows int64, err error) {
 	now := r.clock.Now()
 	before := now.Add(-keepCounters)
-	err = r.db.Write(ctx, func(tx *db.Tx) error {
-		rows, err = tx.Exec(pruneCounters, before, now.Add(farAhead))
-		return err
-	})
+	rows, err = r.db.Exec(ctx, pruneCounters, before, now.Add(farAhead))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, d := range r.drawn {
