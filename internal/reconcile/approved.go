@@ -110,20 +110,16 @@ func (s *store) Approve(tx *db.Tx, ids []string, digest, act string) error {
 	return nil
 }
 
-// Approved returns the open exceptions that Approve flagged, in the order of their ids.
-func (s *store) Approved(ctx context.Context, after string, limit int) (list []Exception, err error) {
-	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		list, err = queryExceptions(tx, approvedExceptions, after, int64(limit))
-		return err
+// Approved returns exceptions that Approve has marked and that are still open, in the order of their ids.
+func (s *store) Approved(ctx context.Context, after string, limit int) ([]Exception, error) {
+	return db.Get(db.Bulk(ctx, ""), s.db, func(tx *db.Tx) ([]Exception, error) {
+		return queryExceptions(tx, approvedExceptions, after, int64(limit))
 	})
-	return list, err
 }
 
 // Decline removes the flag of an exception whose payment was not settled, and stores the reason as its note.
 func (s *store) Decline(ctx context.Context, e Exception, why string) error {
 	note := usertext.Cut(strings.TrimSpace("Not settled: "+why+" "+e.Note), maxNote)
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(declineException, e.ID, e.Request, note)
-		return err
-	})
+	_, err := s.db.Exec(ctx, declineException, e.ID, e.Request, note)
+	return err
 }

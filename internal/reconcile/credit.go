@@ -33,20 +33,13 @@ type Credit struct {
 // HasStatements reports whether statements of a bank account were imported.
 func (s *store) HasStatements(ctx context.Context, mode tenant.Mode, bank string) (has bool, err error) {
 	n := 0
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(hasStatements, []any{BankSource(string(mode), bank)}, &n)
-		return err
-	})
+	_, err = s.db.ReadOne(ctx, hasStatements, []any{BankSource(string(mode), bank)}, &n)
 	return n > 0, err
 }
 
 // CreditOf returns the credit of a line. It refuses a line that is not a credit, or that is used.
-func (s *store) CreditOf(ctx context.Context, line string) (c Credit, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		c, err = creditIn(tx, selectLine, line)
-		return err
-	})
-	return c, err
+func (s *store) CreditOf(ctx context.Context, line string) (Credit, error) {
+	return db.Get(ctx, s.db, func(tx *db.Tx) (Credit, error) { return creditIn(tx, selectLine, line) })
 }
 
 func creditIn(tx *db.Tx, sql, line string) (c Credit, err error) {

@@ -97,14 +97,8 @@ func (s Source) apart() int64 {
 	return 1
 }
 
-func sourcesOf(tx *db.Tx, mode string) (list []Source, err error) {
-	err = tx.Query(sourcesOfMode, []any{mode}, func(r *db.Row) error {
-		var one Source
-		err := one.scan(r)
-		list = append(list, one)
-		return err
-	})
-	return list, err
+func sourcesOf(tx *db.Tx, mode string) ([]Source, error) {
+	return db.All(tx, sourcesOfMode, []any{mode}, (*Source).scan)
 }
 
 // CheckRead refuses while a statement of the mode is being read: its lines are stored in part.

@@ -60,10 +60,7 @@ func (s *store) Keep(ctx context.Context, u Upload, file *sheet.File) (d Draft, 
 		return d, err
 	}
 	var drafts int
-	if err := s.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countDrafts, nil, &drafts)
-		return err
-	}); err != nil {
+	if _, err := s.db.ReadOne(ctx, countDrafts, nil, &drafts); err != nil {
 		return d, err
 	}
 	if drafts >= maxDrafts {
@@ -71,10 +68,8 @@ func (s *store) Keep(ctx context.Context, u Upload, file *sheet.File) (d Draft, 
 	}
 	d = Draft{ID: newID(), Source: source.ID, FileName: usertext.Cut(usertext.Visible(u.FileName), 100), Requester: u.By, MadeAt: s.clock.Now()}
 	d.parts, err = sheet.Split(file.Content(), func(number int, part []byte) error {
-		return s.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-			_, err := tx.Exec(insertPart, d.ID, int64(number), part)
-			return err
-		})
+		_, err := s.db.Exec(db.Bulk(ctx, ""), insertPart, d.ID, int64(number), part)
+		return err
 	})
 	if err != nil {
 		return d, fmt.Errorf("reconcile: keeping a file: %w", err)
@@ -106,11 +101,7 @@ func (s *store) OpenDraft(ctx context.Context, id, person string) (d Draft, file
 
 // part reads a part of the file of a draft.
 func (s *store) part(ctx context.Context, d Draft, number int) (part []byte, err error) {
-	found := false
-	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
-		found, err = tx.One(selectPart, []any{d.ID, int64(number)}, &part)
-		return err
-	})
+	found, err := s.db.ReadOne(db.Bulk(ctx, ""), selectPart, []any{d.ID, int64(number)}, &part)
 	if err == nil && !found {
 		err = problem.New(problem.NotFound, "draft_not_found", "The file is no longer here. Upload it again")
 	}
@@ -133,16 +124,7 @@ func (s *store) Discard(ctx context.Context, d Draft) error {
 // Sweep deletes drafts that nobody has confirmed.
 func (s *store) Sweep(ctx context.Context) error {
 	before := s.clock.Now().Add(-draftTime)
-	var list []Draft
-	err := s.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(oldDrafts, []any{before}, func(r *db.Row) error {
-			var d Draft
-			err := d.scan(r)
-			list = append(list, d)
-			return err
-		})
-	})
+	list, err := db.ReadAll(ctx, s.db, oldDrafts, []any{before}, (*Draft).scan)
 	for _, d := range list {
 		err = errors.Join(err, s.Discard(ctx, d))
 	}

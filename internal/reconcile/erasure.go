@@ -68,8 +68,6 @@ func NotesOfNumber(ctx context.Context, d *db.DB, spellings []string, each func(
 
 // EraseNote deletes the note of an exception.
 func EraseNote(ctx context.Context, d *db.DB, exception string) error {
-	return d.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		_, err := tx.Exec(eraseNote, exception)
-		return err
-	})
+	_, err := d.Exec(db.Bulk(ctx, ""), eraseNote, exception)
+	return err
 }

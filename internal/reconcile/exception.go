@@ -92,14 +92,8 @@ var insertExceptions = []db.Column[Exception]{
 	{Name: "opened_at", Time: func(e Exception) time.Time { return e.OpenedAt }},
 }
 
-func queryExceptions(tx *db.Tx, sql string, args ...any) (list []Exception, err error) {
-	err = tx.Query(sql, args, func(r *db.Row) error {
-		var e Exception
-		err := e.scan(r)
-		list = append(list, e)
-		return err
-	})
-	return list, err
+func queryExceptions(tx *db.Tx, sql string, args ...any) ([]Exception, error) {
+	return db.All(tx, sql, args, (*Exception).scan)
 }
 
 // stands reports whether the exception ends by itself when the two sides agree.

@@ -170,20 +170,12 @@ func (f Filter) where(now time.Time) (sql string, args []any) {
 func (s *store) Exceptions(ctx context.Context, f Filter) (list []Exception, err error) {
 	where, args := f.where(s.clock.Now())
 	sql := fmt.Sprintf(`SELECT %s FROM statement_exceptions WHERE %s ORDER BY id DESC LIMIT $%d`, exceptionColumns, where, len(args)+1)
-	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		list, err = queryExceptions(tx, sql, append(args, int64(f.Limit))...)
-		return err
-	})
-	return list, err
+	return db.Get(db.Bulk(ctx, ""), s.db, func(tx *db.Tx) ([]Exception, error) { return queryExceptions(tx, sql, append(args, int64(f.Limit))...) })
 }
 
 // Exception returns an exception by its id.
-func (s *store) Exception(ctx context.Context, id string) (e Exception, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		e, err = exceptionIn(tx, selectException, id)
-		return err
-	})
-	return e, err
+func (s *store) Exception(ctx context.Context, id string) (Exception, error) {
+	return db.Get(ctx, s.db, func(tx *db.Tx) (Exception, error) { return exceptionIn(tx, selectException, id) })
 }
 
 func exceptionIn(tx *db.Tx, sql, id string) (Exception, error) {
@@ -199,10 +191,7 @@ func exceptionIn(tx *db.Tx, sql, id string) (Exception, error) {
 
 // Open counts the open exceptions, up to a limit.
 func (s *store) Open(ctx context.Context, most int) (n int, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countExceptions, []any{int64(most)}, &n)
-		return err
-	})
+	_, err = s.db.ReadOne(ctx, countExceptions, []any{int64(most)}, &n)
 	return n, err
 }
 
@@ -227,17 +216,10 @@ func (a *Aging) Add(o Aging) {
 }
 
 // Old returns the exceptions that have been open for longer than age, by source and owner.
-func (s *store) Old(ctx context.Context, age time.Duration, most int) (list []Aging, err error) {
-	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(agesOfExceptions, []any{s.clock.Now().Add(-age), int64(most)}, func(r *db.Row) error {
-			var a Aging
-			err := r.Scan(&a.Source, &a.Owner, &a.Count, &a.Sum, &a.Oldest)
-			list = append(list, a)
-			return err
-		})
+func (s *store) Old(ctx context.Context, age time.Duration, most int) ([]Aging, error) {
+	return db.ReadAll(db.Bulk(ctx, ""), s.db, agesOfExceptions, []any{s.clock.Now().Add(-age), int64(most)}, func(a *Aging, r *db.Row) error {
+		return r.Scan(&a.Source, &a.Owner, &a.Count, &a.Sum, &a.Oldest)
 	})
-	return list, err
 }
 
 // Own sets the owner of an exception. An empty id removes the owner.

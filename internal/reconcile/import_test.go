@@ -65,10 +65,7 @@ func (f *fixture) must(source, text string) Statement {
 // count counts the rows of a table.
 func (f *fixture) count(table string) (n int) {
 	f.t.Helper()
-	if err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT count(*) FROM `+table, nil, &n)
-		return err
-	}); err != nil {
+	if _, err := f.db.ReadOne(f.t.Context(), `SELECT count(*) FROM `+table, nil, &n); err != nil {
 		f.t.Fatal(err)
 	}
 	return n

@@ -99,13 +99,7 @@ func queryMatches(tx *db.Tx, sql string, ids []string) (list []match, err error)
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err = tx.Query(sql, []any{ids}, func(r *db.Row) error {
-		var m match
-		err := r.Scan(&m.line, &m.payment, &m.leg, &m.rule, &m.matched)
-		list = append(list, m)
-		return err
-	})
-	return list, err
+	return db.All(tx, sql, []any{ids}, func(m *match, r *db.Row) error { return r.Scan(&m.line, &m.payment, &m.leg, &m.rule, &m.matched) })
 }
 
 // set is some lines of a source, with the payments found for them.

@@ -245,10 +245,7 @@ func TestUndo_whileTheDayIsOpen(t *testing.T) {
 		f.must(mtn, mtnHeading+moved("78", refA, "Successful", "10.00", ""))
 		f.match()
 		var line string
-		if err := d.Read(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.One(`SELECT line FROM statement_matches`, nil, &line)
-			return err
-		}); err != nil {
+		if _, err := d.ReadOne(t.Context(), `SELECT line FROM statement_matches`, nil, &line); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Undo(t.Context(), line, "ama", " "); err == nil {

@@ -140,9 +140,6 @@ func ownOf(l Line, list []ownMovement, alike int, bank bool) (o ownMovement, is 
 
 // OwnTransferOf returns the id of our own transfer that a line is a movement of; empty: none.
 func (s *store) OwnTransferOf(ctx context.Context, line string) (transfer string, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(selectOwn, []any{line}, &transfer)
-		return err
-	})
+	_, err = s.db.ReadOne(ctx, selectOwn, []any{line}, &transfer)
 	return transfer, err
 }

@@ -222,10 +222,7 @@ func TestUndo_ownTransfer(t *testing.T) {
 // lineOf returns the id of the line with a provider's id.
 func (f *fixture) lineOf(theirID string) (id string) {
 	f.t.Helper()
-	if err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT id FROM statement_lines WHERE their_id = $1`, []any{theirID}, &id)
-		return err
-	}); err != nil || id == "" {
+	if _, err := f.db.ReadOne(f.t.Context(), `SELECT id FROM statement_lines WHERE their_id = $1`, []any{theirID}, &id); err != nil || id == "" {
 		f.t.Fatalf("no line %s: %v", theirID, err)
 	}
 	return id

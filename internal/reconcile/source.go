@@ -133,17 +133,8 @@ func (s *Source) scan(r *db.Row) error {
 }
 
 // Sources returns the sources that have statements.
-func (s *store) Sources(ctx context.Context) (list []Source, err error) {
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(listSources, nil, func(r *db.Row) error {
-			var one Source
-			err := one.scan(r)
-			list = append(list, one)
-			return err
-		})
-	})
-	return list, err
+func (s *store) Sources(ctx context.Context) ([]Source, error) {
+	return db.ReadAll(ctx, s.db, listSources, nil, (*Source).scan)
 }
 
 // Source returns a source by its name. For a source without statements it returns the parts of the name.

@@ -92,16 +92,7 @@ func (s *store) Statements(ctx context.Context, before string, limit int) (list 
 	if before == "" {
 		before = "g" // sorts after every id, because ids are hexadecimal
 	}
-	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(listStatements, []any{before, int64(limit)}, func(r *db.Row) error {
-			var one Statement
-			err := one.scan(r)
-			list = append(list, one)
-			return err
-		})
-	})
-	return list, err
+	return db.ReadAll(db.Bulk(ctx, ""), s.db, listStatements, []any{before, int64(limit)}, (*Statement).scan)
 }
 
 // lineColumns are the columns that scanLine reads. The table must be named statement_lines.
@@ -169,14 +160,8 @@ SELECT id, version, statement, file_row, status, amount, fee FROM statement_line
 	changeLine = `UPDATE statement_lines SET statement = $3, file_row = $4, version = version + 1, status = $5, amount = $6, fee = $7, balance = $8, judged = 0 WHERE id = $1 AND version = $2`
 )
 
-func queryLines(tx *db.Tx, sql string, args ...any) (list []Line, err error) {
-	err = tx.Query(sql, args, func(r *db.Row) error {
-		var l Line
-		err := l.scan(r)
-		list = append(list, l)
-		return err
-	})
-	return list, err
+func queryLines(tx *db.Tx, sql string, args ...any) ([]Line, error) {
+	return db.All(tx, sql, args, func(l *Line, r *db.Row) error { return l.scan(r) })
 }
 
 // Line returns a line by its id.
@@ -195,10 +180,8 @@ func (s *store) Line(ctx context.Context, id string) (l Line, err error) {
 }
 
 // LinesOf returns the lines that a statement brought, in the order of the file. after is the last row of the page before.
-func (s *store) LinesOf(ctx context.Context, statement string, after, limit int) (list []Line, err error) {
-	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		list, err = queryLines(tx, linesOfStatement, statement, int64(after), int64(limit))
-		return err
+func (s *store) LinesOf(ctx context.Context, statement string, after, limit int) ([]Line, error) {
+	return db.Get(db.Bulk(ctx, ""), s.db, func(tx *db.Tx) ([]Line, error) {
+		return queryLines(tx, linesOfStatement, statement, int64(after), int64(limit))
 	})
-	return list, err
 }
