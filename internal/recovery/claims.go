@@ -73,17 +73,10 @@ func (r *Recovery) Claims(ctx context.Context) ([]Claim, error) { return r.claim
 // Waiting lists the claims that wait for the answers of providers.
 func (r *Recovery) Waiting(ctx context.Context) ([]Claim, error) { return r.claims(ctx, sqlWaiting) }
 
-func (r *Recovery) claims(ctx context.Context, sql string) (list []Claim, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sql, []any{claimsAtOnce}, func(row *db.Row) error {
-			var c Claim
-			err := row.Scan(&c.Tenant, &c.Kind, &c.Reference, &c.Amount, &c.Channel, &c.Party, &c.Bank, &c.State, &c.Why, &c.Actor, &c.At)
-			list = append(list, c)
-			return err
-		})
+func (r *Recovery) claims(ctx context.Context, sql string) ([]Claim, error) {
+	return db.ReadAll(ctx, r.db, sql, []any{claimsAtOnce}, func(c *Claim, row *db.Row) error {
+		return row.Scan(&c.Tenant, &c.Kind, &c.Reference, &c.Amount, &c.Channel, &c.Party, &c.Bank, &c.State, &c.Why, &c.Actor, &c.At)
 	})
-	return list, err
 }
 
 // Judged stores the final state of a claim. For an adopted claim it also removes the conflict about its payment.

@@ -307,10 +307,8 @@ const maxConflicts = 1000
 
 // Note stores a conflict for the operators.
 func (r *Recovery) Note(ctx context.Context, c Conflict) error {
-	return r.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(sqlConflict, c.Tenant, c.Kind, c.Reference, c.ProviderReference, c.Rail, c.Amount, c.Why, db.Micros(r.clock.Now()))
-		return err
-	})
+	_, err := r.db.Exec(ctx, sqlConflict, c.Tenant, c.Kind, c.Reference, c.ProviderReference, c.Rail, c.Amount, c.Why, db.Micros(r.clock.Now()))
+	return err
 }
 
 // Settled removes a conflict in the transaction that resolves it.
@@ -337,15 +335,8 @@ func (r *Recovery) Dismiss(ctx context.Context, tenant, reference string, also .
 }
 
 // Conflicts lists the conflicts that wait for an operator, oldest first.
-func (r *Recovery) Conflicts(ctx context.Context) (list []Conflict, err error) {
-	err = r.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sqlConflicts, []any{maxConflicts}, func(row *db.Row) error {
-			var c Conflict
-			err := row.Scan(&c.Tenant, &c.Kind, &c.Reference, &c.ProviderReference, &c.Rail, &c.Amount, &c.Why, &c.At)
-			list = append(list, c)
-			return err
-		})
+func (r *Recovery) Conflicts(ctx context.Context) ([]Conflict, error) {
+	return db.ReadAll(ctx, r.db, sqlConflicts, []any{maxConflicts}, func(c *Conflict, row *db.Row) error {
+		return row.Scan(&c.Tenant, &c.Kind, &c.Reference, &c.ProviderReference, &c.Rail, &c.Amount, &c.Why, &c.At)
 	})
-	return list, err
 }

@@ -77,10 +77,7 @@ func (n *node) commits(id string) {
 
 func run(t *testing.T, d *db.DB, sql string, args ...any) {
 	t.Helper()
-	err := d.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(sql, args...)
-		return err
-	})
+	_, err := d.Exec(t.Context(), sql, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
