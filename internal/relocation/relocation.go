@@ -97,12 +97,8 @@ func (m Move) Run(ctx context.Context) (Moved, error) {
 	return moved, stopped(m.switchOver(ctx, copying, moved))
 }
 
-func markOf(ctx context.Context, d *db.DB) (mark installation.Mark, err error) {
-	err = d.Read(ctx, func(tx *db.Tx) error {
-		mark, err = installation.ReadMark(tx)
-		return err
-	})
-	return mark, err
+func markOf(ctx context.Context, d *db.DB) (installation.Mark, error) {
+	return db.Get(ctx, d, func(tx *db.Tx) (installation.Mark, error) { return installation.ReadMark(tx) })
 }
 
 // stopped returns an error that explains a failed guard: another process has replaced the mark.

@@ -255,10 +255,7 @@ func TestMove_refusesDifferingCopy(t *testing.T) {
 		if step != "compared tables" || done != 0 {
 			return
 		}
-		err := m.From.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(`UPDATE tenants SET name = 'Changed' WHERE name = 'Customer 1'`)
-			return err
-		})
+		_, err := m.From.Exec(t.Context(), `UPDATE tenants SET name = 'Changed' WHERE name = 'Customer 1'`)
 		if err != nil {
 			t.Error(err)
 		}
