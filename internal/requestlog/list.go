@@ -60,9 +60,9 @@ func (l *Log) List(ctx context.Context, f Filter) (found Found, err error) {
 		args, lastArgs = append(args, f.Tenant), append(lastArgs, f.Tenant)
 	}
 	args = append(args, f.Limit+1)
-	err = l.db.Read(db.Bulk(ctx, f.Tenant), func(tx *db.Tx) error {
+	err = l.db.Read(db.Bulk(ctx, f.Tenant), func(tx *db.Tx) (err error) {
 		found = Found{}
-		if err := read(tx, &found.Requests, list, args...); err != nil {
+		if found.Requests, err = db.All(tx, list, args, (*Request).scan); err != nil {
 			return err
 		}
 		if len(found.Requests) > f.Limit {
@@ -70,7 +70,7 @@ func (l *Log) List(ctx context.Context, f Filter) (found Found, err error) {
 			found.More = found.Requests[f.Limit-1].ID
 			return nil
 		}
-		_, err := tx.One(last, lastArgs, &found.More)
+		_, err = tx.One(last, lastArgs, &found.More)
 		return err
 	})
 	return found, err
@@ -96,8 +96,7 @@ func (l *Log) Unlisted(ctx context.Context, tenant string, limit int) (list []Re
 
 // Get gives one request, which must be the tenant's unless tenant is empty.
 func (l *Log) Get(ctx context.Context, tenant, id string) (Request, error) {
-	var list []Request
-	err := l.db.Read(ctx, func(tx *db.Tx) error { list = nil; return read(tx, &list, findOne, id, tenant) })
+	list, err := db.ReadAll(ctx, l.db, findOne, []any{id, tenant}, (*Request).scan)
 	if err == nil && len(list) == 0 {
 		err = problem.New(problem.NotFound, "request_not_found", "There is no such request in the log")
 	}
@@ -108,23 +107,18 @@ func (l *Log) Get(ctx context.Context, tenant, id string) (Request, error) {
 }
 
 // ByRequestID gives the requests with a request id, newest first and at most 50: of a tenant, or of all where it is empty.
-func (l *Log) ByRequestID(ctx context.Context, tenant, requestID string) (list []Request, err error) {
-	err = l.db.Read(ctx, func(tx *db.Tx) error { list = nil; return read(tx, &list, byRequest, requestID, tenant, maxOfOneID) })
-	return list, err
+func (l *Log) ByRequestID(ctx context.Context, tenant, requestID string) ([]Request, error) {
+	return db.ReadAll(ctx, l.db, byRequest, []any{requestID, tenant, maxOfOneID}, (*Request).scan)
 }
 
-func read(tx *db.Tx, into *[]Request, sql string, args ...any) error {
-	return tx.Query(sql, args, func(row *db.Row) error {
-		var r Request
-		var took int64
-		var fields string
-		if err := row.Scan(&r.ID, &r.Tenant, &r.RequestID, &r.At, &took, &r.Method, &r.Endpoint, &r.Status, &r.Code, &r.Message, &fields, &r.Key, &r.Origin); err != nil {
-			return err
-		}
-		r.Took = time.Duration(took) * time.Microsecond
-		*into = append(*into, r)
-		return json.Unmarshal([]byte(fields), &(*into)[len(*into)-1].Fields)
-	})
+func (r *Request) scan(row *db.Row) error {
+	var took int64
+	var fields string
+	if err := row.Scan(&r.ID, &r.Tenant, &r.RequestID, &r.At, &took, &r.Method, &r.Endpoint, &r.Status, &r.Code, &r.Message, &fields, &r.Key, &r.Origin); err != nil {
+		return err
+	}
+	r.Took = time.Duration(took) * time.Microsecond
+	return json.Unmarshal([]byte(fields), &r.Fields)
 }
 
 const (
@@ -158,11 +152,7 @@ func (l *Log) Prune(ctx context.Context, keep time.Duration) error {
 
 func (l *Log) pruneTenant(ctx context.Context, tenant string) error {
 	var id string
-	var found bool
-	err := l.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) (err error) {
-		found, err = tx.One(lastKept, []any{tenant, KeepOfTenant}, &id)
-		return err
-	})
+	found, err := l.db.ReadOne(db.Bulk(ctx, tenant), lastKept, []any{tenant, KeepOfTenant}, &id)
 	if err != nil || !found {
 		return err
 	}

@@ -252,10 +252,7 @@ func TestPrune_keepsNewestTenThousand(t *testing.T) {
 		}
 		var rows int
 		var oldest string
-		err := r.db.Read(r.t.Context(), func(tx *db.Tx) error {
-			_, err := tx.One(`SELECT count(*), min(request_id) FROM refused_requests WHERE tenant = 'ama'`, nil, &rows, &oldest)
-			return err
-		})
+		_, err := r.db.ReadOne(r.t.Context(), `SELECT count(*), min(request_id) FROM refused_requests WHERE tenant = 'ama'`, nil, &rows, &oldest)
 		if err != nil || rows != KeepOfTenant || oldest != "req_01500" {
 			r.t.Errorf("%d rows are left, the oldest %s: %v", rows, oldest, err)
 		}
