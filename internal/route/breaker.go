@@ -125,10 +125,7 @@ func (p *Probe) GiveBack(ctx context.Context) {
 		b.read[p.key] = is
 	}
 	b.mu.Unlock()
-	err := t.db.Write(context.WithoutCancel(ctx), func(tx *db.Tx) error {
-		_, err := tx.Exec(sqlGiveProbeBack, 0, p.key.mode, p.key.provider, string(p.key.op), db.Micros(p.until))
-		return err
-	})
+	_, err := t.db.Exec(context.WithoutCancel(ctx), sqlGiveProbeBack, 0, p.key.mode, p.key.provider, string(p.key.op), db.Micros(p.until))
 	if err != nil {
 		t.log.Warn("failed to release circuit breaker probe", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
 	}

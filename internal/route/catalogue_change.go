@@ -43,12 +43,8 @@ var entrySQL = map[CatalogueKind]string{
 
 // EntryNow returns the current value of the entry that c changes, from the database and not from the cache. It is
 // empty if there is no entry.
-func (t *Table) EntryNow(ctx context.Context, c CatalogueChange) (text string, err error) {
-	err = t.db.Read(ctx, func(tx *db.Tx) error {
-		text, err = t.EntryIn(tx, c, "")
-		return err
-	})
-	return text, err
+func (t *Table) EntryNow(ctx context.Context, c CatalogueChange) (string, error) {
+	return db.Get(ctx, t.db, func(tx *db.Tx) (string, error) { return t.EntryIn(tx, c, "") })
 }
 
 // EntryIn is EntryNow in a transaction. If lock is " FOR UPDATE", the entry stays locked until the transaction ends.
