@@ -95,10 +95,7 @@ func (s *Store) Stored(ctx context.Context, tenantID string) (stored tenant.Stor
 		return stored, err
 	}
 	stored.Most = t.Quotas.Over(s.quotas).Senders
-	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countSenders, []any{tenantID}, &stored.Used)
-		return err
-	})
+	_, err = s.db.ReadOne(ctx, countSenders, []any{tenantID}, &stored.Used)
 	return stored, err
 }
 
@@ -174,19 +171,7 @@ func (s *Store) Find(ctx context.Context, id string) (Sender, error) {
 }
 
 func (s *Store) query(ctx context.Context, sql string, args ...any) ([]Sender, error) {
-	var all []Sender
-	err := s.db.Read(ctx, func(tx *db.Tx) error {
-		all = nil
-		return tx.Query(sql, args, func(r *db.Row) error {
-			var n Sender
-			if err := n.scan(r); err != nil {
-				return err
-			}
-			all = append(all, n)
-			return nil
-		})
-	})
-	return all, err
+	return db.ReadAll(ctx, s.db, sql, args, (*Sender).scan)
 }
 
 func errNotFound() error {
