@@ -111,11 +111,7 @@ func (r *Reader) SumBlocks(ctx context.Context) error {
 	for begun := time.Now(); time.Since(begun) < sumFor; {
 		var account ledger.AccountID
 		var n int64
-		var found bool
-		err := r.db.Read(ctx, func(tx *db.Tx) (err error) {
-			found, err = tx.One(selectUnsummed, []any{blockOf}, &account, &n)
-			return err
-		})
+		found, err := r.db.ReadOne(ctx, selectUnsummed, []any{blockOf}, &account, &n)
 		if err != nil || !found {
 			return err
 		}

@@ -49,10 +49,7 @@ func (f *fixture) exec(sql string, args ...any) {
 
 func (f *fixture) stored() (n int) {
 	f.t.Helper()
-	if err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT count(*) FROM statement_blocks`, nil, &n)
-		return err
-	}); err != nil {
+	if _, err := f.db.ReadOne(f.t.Context(), `SELECT count(*) FROM statement_blocks`, nil, &n); err != nil {
 		f.t.Fatal(err)
 	}
 	return n
