@@ -10,9 +10,6 @@ const anyLive = `SELECT EXISTS (SELECT 1 FROM tenants WHERE mode = 'live')`
 
 // AnyLive reports whether a database has a tenant with live money. It works with older schemas, too.
 func AnyLive(ctx context.Context, d *db.DB) (live bool, err error) {
-	err = d.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(anyLive, nil, &live)
-		return err
-	})
+	_, err = d.ReadOne(ctx, anyLive, nil, &live)
 	return live, err
 }
