@@ -69,10 +69,7 @@ func WithoutStatistics(t testing.TB, d *db.DB, sql string, args ...any) string {
 // Analyze collects the statistics of a PostgreSQL database.
 func Analyze(t testing.TB, d *db.DB) {
 	t.Helper()
-	if err := d.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec("ANALYZE")
-		return err
-	}); err != nil {
+	if _, err := d.Exec(t.Context(), "ANALYZE"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -81,14 +78,9 @@ func Analyze(t testing.TB, d *db.DB) {
 func PlanNow(t testing.TB, d *db.DB, sql string, args ...any) string {
 	t.Helper()
 	var plan []string
-	if err := d.Write(t.Context(), func(tx *db.Tx) error {
-		plan = nil
-		return tx.Query("EXPLAIN "+sql, args, func(r *db.Row) error {
-			var step string
-			err := r.Scan(&step)
-			plan = append(plan, step)
-			return err
-		})
+	if err := d.Write(t.Context(), func(tx *db.Tx) (err error) {
+		plan, err = tx.Texts("EXPLAIN "+sql, args...)
+		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
