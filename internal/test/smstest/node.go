@@ -102,10 +102,7 @@ func (n *Node) Write(fn func(*db.Tx) error) {
 // Count reads one number.
 func (n *Node) Count(sql string, args ...any) (count int64) {
 	n.T.Helper()
-	err := n.DB.Read(n.T.Context(), func(tx *db.Tx) error {
-		_, err := tx.One(sql, args, &count)
-		return err
-	})
+	_, err := n.DB.ReadOne(n.T.Context(), sql, args, &count)
 	if err != nil {
 		n.T.Fatal(err)
 	}
