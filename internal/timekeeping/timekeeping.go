@@ -86,17 +86,11 @@ const (
 
 // Start reads the steps that earlier processes stored, and checks the clock for the first time.
 func (k *Keeper) Start(ctx context.Context) error {
-	var own []clock.Step // newest first
-	err := k.db.Read(ctx, func(tx *db.Tx) error {
-		own = nil
-		return tx.Query(ownSteps, []any{k.opts.Node, k.clock.Now().Add(clock.Skew)}, func(r *db.Row) error {
-			var s clock.Step
-			var by int64
-			err := r.Scan(&s.At, &by)
-			s.By = time.Duration(by) * time.Microsecond
-			own = append(own, s)
-			return err
-		})
+	own, err := db.ReadAll(ctx, k.db, ownSteps, []any{k.opts.Node, k.clock.Now().Add(clock.Skew)}, func(s *clock.Step, r *db.Row) error {
+		var by int64
+		err := r.Scan(&s.At, &by)
+		s.By = time.Duration(by) * time.Microsecond
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("timekeeping: read the steps of the clock: %w", err)
@@ -149,10 +143,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 // recall passes the last step of any node to this node's clock, so that all nodes treat ages since that step alike.
 func (k *Keeper) recall(ctx context.Context) error {
 	var at time.Time
-	err := k.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(lastStep, []any{k.clock.Now().Add(clock.Skew)}, &at)
-		return err
-	})
+	_, err := k.db.ReadOne(ctx, lastStep, []any{k.clock.Now().Add(clock.Skew)}, &at)
 	if err == nil {
 		k.clock.Recall(at)
 	}
@@ -191,10 +182,7 @@ func (k *Keeper) againstRows(ctx context.Context) error {
 		return err
 	}
 	var until time.Time
-	if err := k.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(forgiven, nil, &until)
-		return err
-	}); err != nil {
+	if _, err := k.db.ReadOne(ctx, forgiven, nil, &until); err != nil {
 		return err
 	}
 	if behind := newest.Sub(k.clock.Now()); behind > Most && newest.After(until) {
@@ -250,19 +238,13 @@ func Accept(tx *db.Tx, now, newest time.Time, actor, reason string) {
 }
 
 // List returns the newest steps and acceptances since a time, newest first, at most limit.
-func List(ctx context.Context, d *db.DB, since time.Time, limit int) (list []Step, err error) {
-	err = d.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(listSteps, []any{since, limit}, func(r *db.Row) error {
-			var s Step
-			var by int64
-			err := r.Scan(&s.Node, &s.At, &by, &s.Actor, &s.Reason)
-			s.By = time.Duration(by) * time.Microsecond
-			list = append(list, s)
-			return err
-		})
+func List(ctx context.Context, d *db.DB, since time.Time, limit int) ([]Step, error) {
+	return db.ReadAll(ctx, d, listSteps, []any{since, limit}, func(s *Step, r *db.Row) error {
+		var by int64
+		err := r.Scan(&s.Node, &s.At, &by, &s.Actor, &s.Reason)
+		s.By = time.Duration(by) * time.Microsecond
+		return err
 	})
-	return list, err
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
