@@ -86,7 +86,7 @@ const (
 	alikeBank   = `SELECT name FROM bank_accounts WHERE name = $1 OR mode = $2 AND bank = $3 AND number = $4 LIMIT 1`
 )
 
-func scanBank(r *db.Row, b *Bank) error {
+func (b *Bank) scan(r *db.Row) error {
 	var state string
 	var opening *int64
 	err := r.Scan(&b.Name, &b.Mode, &b.Bank, &b.Number, &state, &b.AddedAt, &b.ClosedAt, &opening)
@@ -98,31 +98,18 @@ func scanBank(r *db.Row, b *Bank) error {
 }
 
 // Banks lists the bank accounts, open ones first.
-func (t *Treasury) Banks(ctx context.Context) (list []Bank, err error) {
-	err = t.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(selectBanks, nil, func(r *db.Row) error {
-			var b Bank
-			err := scanBank(r, &b)
-			list = append(list, b)
-			return err
-		})
-	})
-	return list, err
+func (t *Treasury) Banks(ctx context.Context) ([]Bank, error) {
+	return db.ReadAll(ctx, t.db, selectBanks, nil, (*Bank).scan)
 }
 
 // Bank finds a bank account by its name.
-func (t *Treasury) Bank(ctx context.Context, name string) (b Bank, err error) {
-	err = t.db.Read(ctx, func(tx *db.Tx) error {
-		b, err = bankIn(tx, selectBank, name)
-		return err
-	})
-	return b, err
+func (t *Treasury) Bank(ctx context.Context, name string) (Bank, error) {
+	return db.Get(ctx, t.db, func(tx *db.Tx) (Bank, error) { return bankIn(tx, selectBank, name) })
 }
 
 func bankIn(tx *db.Tx, sql, name string) (b Bank, err error) {
 	found := false
-	err = tx.Query(sql, []any{name}, func(r *db.Row) error { found = true; return scanBank(r, &b) })
+	err = tx.Query(sql, []any{name}, func(r *db.Row) error { found = true; return b.scan(r) })
 	if err == nil && !found {
 		err = problem.New(problem.NotFound, "bank_account_unknown", "There is no bank account "+name)
 	}
@@ -151,12 +138,8 @@ func (b Bank) CheckUse(mode tenant.Mode) error {
 
 // NeedsBank reports whether deposits of a mode must name the bank account that received them. This is so if the
 // mode has an open bank account.
-func (t *Treasury) NeedsBank(ctx context.Context, mode tenant.Mode) (needs bool, err error) {
-	err = t.db.Read(ctx, func(tx *db.Tx) error {
-		needs, err = t.NeedsBankIn(tx, mode)
-		return err
-	})
-	return needs, err
+func (t *Treasury) NeedsBank(ctx context.Context, mode tenant.Mode) (bool, error) {
+	return db.Get(ctx, t.db, func(tx *db.Tx) (bool, error) { return t.NeedsBankIn(tx, mode) })
 }
 
 // NeedsBankIn is NeedsBank inside a transaction.

@@ -47,7 +47,7 @@ const (
 	selectTransits = `SELECT ` + transitColumns + ` FROM own_transfers WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2`
 )
 
-func scanTransit(r *db.Row, m *Transit) error {
+func (m *Transit) scan(r *db.Row) error {
 	return r.Scan(&m.ID, &m.Asset, &m.Source, &m.Target, &m.Amount, &m.Fee, &m.State, &m.Reference, &m.SentAt, &m.EndedAt)
 }
 
@@ -64,31 +64,18 @@ func (t *Treasury) Transits(ctx context.Context, before string, limit int) ([]Tr
 	return t.transits(ctx, selectTransits, before, limit)
 }
 
-func (t *Treasury) transits(ctx context.Context, sql string, args ...any) (list []Transit, err error) {
-	err = t.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sql, args, func(r *db.Row) error {
-			var m Transit
-			err := scanTransit(r, &m)
-			list = append(list, m)
-			return err
-		})
-	})
-	return list, err
+func (t *Treasury) transits(ctx context.Context, sql string, args ...any) ([]Transit, error) {
+	return db.ReadAll(ctx, t.db, sql, args, (*Transit).scan)
 }
 
 // Transit finds a transfer of our own money.
-func (t *Treasury) Transit(ctx context.Context, id string) (m Transit, err error) {
-	err = t.db.Read(ctx, func(tx *db.Tx) error {
-		m, err = transitIn(tx, selectTransit, id)
-		return err
-	})
-	return m, err
+func (t *Treasury) Transit(ctx context.Context, id string) (Transit, error) {
+	return db.Get(ctx, t.db, func(tx *db.Tx) (Transit, error) { return transitIn(tx, selectTransit, id) })
 }
 
 func transitIn(tx *db.Tx, sql, id string) (m Transit, err error) {
 	found := false
-	err = tx.Query(sql, []any{id}, func(r *db.Row) error { found = true; return scanTransit(r, &m) })
+	err = tx.Query(sql, []any{id}, func(r *db.Row) error { found = true; return m.scan(r) })
 	if err == nil && !found {
 		err = problem.New(problem.NotFound, "transfer_unknown", "There is no transfer "+id+" between bank accounts and floats")
 	}
