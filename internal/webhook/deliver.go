@@ -102,11 +102,7 @@ func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outc
 	}
 	e := &event{tenant: p.Tenant, subject: p.Subject, id: job.ID, host: p.Host}
 	var state State
-	var found bool
-	err := w.db.Read(ctx, func(tx *db.Tx) (err error) {
-		found, err = tx.One(sqlEvent, []any{e.tenant, e.subject, e.id}, &e.url, &e.body, &e.kind, &e.created, &e.attempts, &state, &e.trace)
-		return err
-	})
+	found, err := w.db.ReadOne(ctx, sqlEvent, []any{e.tenant, e.subject, e.id}, &e.url, &e.body, &e.kind, &e.created, &e.attempts, &state, &e.trace)
 	switch {
 	case err != nil:
 		return nil, jobs.Later(troubleTime)
@@ -194,11 +190,7 @@ func (w *Webhooks) recorded(ctx context.Context, r record) (there bool, err erro
 	if !r.doubtful {
 		return false, nil
 	}
-	err = w.db.Read(ctx, func(tx *db.Tx) error {
-		there, err = landed(tx, r)
-		return err
-	})
-	return there, err
+	return db.Get(ctx, w.db, func(tx *db.Tx) (bool, error) { return landed(tx, r) })
 }
 
 // landed reports whether the rows of a record exist.

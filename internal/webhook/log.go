@@ -88,21 +88,14 @@ func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	default:
 		return nil, problem.Field("tenant", "is required, except in a list of failed webhooks")
 	}
-	var list []Delivery
-	err := w.db.Read(db.Bulk(ctx, f.Tenant), func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sql, args, func(r *db.Row) error {
-			var d Delivery
-			var took, erased int64
-			err := r.Scan(&d.Tenant, &d.Subject, &d.ID, &d.Mode, &d.Kind, &d.URL, &d.Body, &d.State,
-				&d.Attempts, &d.Status, &took, &d.Error, &d.CreatedAt, &d.EndedAt, &erased)
-			d.Erased = erased != 0
-			d.Took, d.Error = time.Duration(took)*time.Microsecond, plainly(d.Status, d.Error)
-			list = append(list, d)
-			return err
-		})
+	return db.ReadAll(db.Bulk(ctx, f.Tenant), w.db, sql, args, func(d *Delivery, r *db.Row) error {
+		var took, erased int64
+		err := r.Scan(&d.Tenant, &d.Subject, &d.ID, &d.Mode, &d.Kind, &d.URL, &d.Body, &d.State,
+			&d.Attempts, &d.Status, &took, &d.Error, &d.CreatedAt, &d.EndedAt, &erased)
+		d.Erased = erased != 0
+		d.Took, d.Error = time.Duration(took)*time.Microsecond, plainly(d.Status, d.Error)
+		return err
 	})
-	return list, err
 }
 
 // Attempt is a failed attempt at a delivery.
@@ -120,19 +113,12 @@ const sqlAttempts = `SELECT number, at, status, took, error, answer FROM webhook
 
 // Attempts returns the failed attempts of an event, oldest first.
 func (w *Webhooks) Attempts(ctx context.Context, tenant, event string) ([]Attempt, error) {
-	var list []Attempt
-	err := w.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(sqlAttempts, []any{tenant, event}, func(r *db.Row) error {
-			var a Attempt
-			var took int64
-			err := r.Scan(&a.Number, &a.At, &a.Status, &took, &a.Error, &a.Answer)
-			a.Took, a.Error = time.Duration(took)*time.Microsecond, plainly(a.Status, a.Error)
-			list = append(list, a)
-			return err
-		})
+	return db.ReadAll(db.Bulk(ctx, tenant), w.db, sqlAttempts, []any{tenant, event}, func(a *Attempt, r *db.Row) error {
+		var took int64
+		err := r.Scan(&a.Number, &a.At, &a.Status, &took, &a.Error, &a.Answer)
+		a.Took, a.Error = time.Duration(took)*time.Microsecond, plainly(a.Status, a.Error)
+		return err
 	})
-	return list, err
 }
 
 const (
@@ -163,16 +149,13 @@ func (e replayable) refusal() error {
 	return problem.New(problem.Gone, "webhook_erased", "The webhook "+e.id+" cannot be sent again: a person's data was erased from it, so its content changed")
 }
 
-func readReplayable(tx *db.Tx, sql string, args ...any) (list []replayable, err error) {
-	err = tx.Query(sql, args, func(r *db.Row) error {
-		var e replayable
+func readReplayable(tx *db.Tx, sql string, args ...any) ([]replayable, error) {
+	return db.All(tx, sql, args, func(e *replayable, r *db.Row) error {
 		var erased int64
 		err := r.Scan(&e.subject, &e.id, &e.state, &erased)
 		e.erased = erased != 0
-		list = append(list, e)
 		return err
 	})
-	return list, err
 }
 
 // Replay sends an event of a subject again, even a delivered one. The bytes and the webhook-id are the same, and the
@@ -261,13 +244,7 @@ func (w *Webhooks) replay(tx *db.Tx, tenant string, list []replayable) (int, err
 	if len(ids) == 0 {
 		return len(waiting), nil
 	}
-	var work []jobPlan
-	err := tx.Query(sqlReplay, []any{tenant, subjects, ids}, func(r *db.Row) error {
-		var p jobPlan
-		err := r.Scan(&p.subject, &p.id, &p.url)
-		work = append(work, p)
-		return err
-	})
+	work, err := db.All(tx, sqlReplay, []any{tenant, subjects, ids}, func(p *jobPlan, r *db.Row) error { return r.Scan(&p.subject, &p.id, &p.url) })
 	if err != nil {
 		return 0, err
 	}
@@ -309,10 +286,7 @@ const (
 // It reads each tenant's oldest events and stops at the first that is younger.
 func (w *Webhooks) Prune(ctx context.Context, before time.Time) (total int, err error) {
 	for tenant := ""; ; {
-		err := w.db.Read(ctx, func(tx *db.Tx) error {
-			_, err := tx.One(sqlNextTenant, []any{tenant}, &tenant)
-			return err
-		})
+		_, err := w.db.ReadOne(ctx, sqlNextTenant, []any{tenant}, &tenant)
 		if err != nil || tenant == "" {
 			return total, err
 		}

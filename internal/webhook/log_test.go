@@ -169,10 +169,7 @@ func TestSecret_sealed(t *testing.T) {
 			t.Fatalf("two tenants share a secret: %v", err)
 		}
 		var stored []byte
-		err = d.Read(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.One("SELECT secret FROM webhook_secrets WHERE tenant = $1", []any{"tenant"}, &stored)
-			return err
-		})
+		_, err = d.ReadOne(t.Context(), "SELECT secret FROM webhook_secrets WHERE tenant = $1", []any{"tenant"}, &stored)
 		if err != nil {
 			t.Fatal(err)
 		}
