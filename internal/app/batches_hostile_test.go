@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/test/sheettest"
 )
 

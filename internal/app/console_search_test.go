@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/audit"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/roles"
 )

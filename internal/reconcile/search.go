@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 )
