@@ -128,7 +128,7 @@ func TestCheckup_texts(t *testing.T) {
 	f.binds[0].Bound, f.binds[0].Why = 0, "ESME_RINVPASWD"
 	f.want("mtn-bind", "connection", Fail, "ESME_RINVPASWD")
 	f.binds[0].SeenAt = now.Add(-time.Hour)
-	f.want("mtn-bind", "connection", Fail, "no report from a node")
+	f.want("mtn-bind", "connection", Warn, "no report from a node")
 	f.want("chat", "credentials", OK, "accepted")
 	f.binds[1].Bound, f.binds[1].Why = 0, "three requests without a response"
 	f.want("chat", "connection", Warn, "three requests without a response")

@@ -36,7 +36,7 @@ func (c *Checkup) bind(b messaging.Bind) []Result {
 	case messaging.BindPartly:
 		s.add(Warn, subject, fact+": "+b.Why, "Ask the operator how many connections the account may have.")
 	case messaging.BindSilent:
-		s.add(Fail, subject, "no report from a node since "+stamp(b.SeenAt), "Start the server, or look at its log.")
+		s.add(Warn, subject, "no report from a node since "+stamp(b.SeenAt), "Start the server, or look at its log.")
 	default:
 		s.add(Fail, subject, strings.TrimSuffix(fact+": "+b.Why, ": "), fix)
 	}
