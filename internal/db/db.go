@@ -11,6 +11,7 @@
 //
 // Files:
 //
+//	all.go                         reads and one-statement writes in a transaction of their own
 //	walk.go                        large tables, read in sets of rows
 //	migrate.go, migrations/        the steps of the schema, one numbered file each, and how they are applied
 //	place.go                       the identity of the database and its timeline
