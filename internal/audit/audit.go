@@ -38,6 +38,9 @@ type Log struct {
 	written func(*db.Tx, Entry)
 }
 
+// setOfLinks is the number of links or entries that one transaction of the whole check reads.
+const setOfLinks = 5_000
+
 // New returns a Log.
 func New(d *db.DB, c *clock.Clock) *Log { return &Log{db: d, clock: c, set: setOfLinks} }
 

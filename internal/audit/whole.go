@@ -18,8 +18,6 @@ const (
 	wholeAge = 3 * wholeEvery
 	// workFor bounds one run of Work. It runs every ten seconds.
 	workFor = 2 * time.Second
-	// setOfLinks is the number of links or entries that one transaction of the whole check reads.
-	setOfLinks = 5_000
 )
 
 // The stages of the whole check, in their order. They are stored.
