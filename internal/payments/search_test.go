@@ -135,6 +135,17 @@ SELECT 'many', kind, 'f' || CAST(100000 + many.n AS TEXT), many.n, mode, channel
 		if found, err = n.Search(t.Context(), s); err != nil || !slices.Equal(ids(found.Payments), []string{pay.ID}) || found.More != "" {
 			t.Errorf("further: %+v, %v", found, err)
 		}
+		list, err := n.Latest(t.Context(), book.LatestFilter{Limit: 50})
+		if err != nil || len(list.Payments) != 50 || list.More != list.Payments[49].ID || list.Scanned != 1_000 {
+			t.Errorf("a list without a filter scans %d, more %q, %v", list.Scanned, list.More, err)
+		}
+		if list, err = n.Latest(t.Context(), book.LatestFilter{Tenant: h.tenant.ID}); err != nil || len(list.Payments) != 0 || list.More != "f190001" || list.Scanned != 10_000 {
+			t.Errorf("a list of an old payment: %+v, %v", list, err)
+		}
+		list, err = n.Latest(t.Context(), book.LatestFilter{Tenant: h.tenant.ID, Before: "f100500"})
+		if err != nil || !slices.Equal(ids(list.Payments), []string{pay.ID}) || list.More != "" {
+			t.Errorf("its end: %+v, %v", list, err)
+		}
 		// A person waits for a part of the scan, and goes on from where it ended.
 		reader, parts := book.NewReader(d, nil, clock.Real()), 0
 		for s.Before = ""; ; s.Before = found.More {

@@ -33,8 +33,8 @@ AND ($4 = '' OR kind || '' = $4) AND ($5 = '' OR ` + publicStatusSQL + ` = $5) A
 AND amount >= $9 AND ($10 = 0 OR amount <= $10) AND ($11 = 0 OR status = 'pending' AND (escalated_at IS NOT NULL OR refusal <> '' OR class = $12))
 ORDER BY id DESC LIMIT $8`
 
-// Latest lists the newest payments of all tenants. One call scans at most 10,000 payments. If there are more, More is
-// the id from which the next call continues. The result has no total, because that would need a count of all rows.
+// Latest lists the newest payments of all tenants. One call scans at most 10,000 payments, or for 50 ms and at least
+// 1,000. If there are more, More is the id from which the next call continues. The result has no total, because that would need a count of all rows.
 func (rd *Reader) Latest(ctx context.Context, n LatestFilter) (Found, error) {
 	if n.Limit == 0 {
 		n.Limit = DefaultPageSize
@@ -55,20 +55,28 @@ func (rd *Reader) Latest(ctx context.Context, n LatestFilter) (Found, error) {
 	var found Found
 	err := rd.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
 		found = Found{}
-		var end string
-		var looked int
-		if _, err := tx.One(windowEnd, []any{top, bottom, filterWindow}, &end, &looked); err != nil || looked == 0 {
-			return err
-		}
-		found.Scanned = looked
-		args := []any{top, end, n.Tenant, string(n.Kind), n.Status, n.Channel, n.Rail, n.Limit, n.Least, n.Most, boolean(n.Unknown), provider.Unknown.String()}
-		if err := tx.Query(latestInWindow, args, appendPayment(&found.Payments)); err != nil {
-			return err
-		}
-		switch {
-		case len(found.Payments) == n.Limit:
-			found.More = found.Payments[n.Limit-1].ID
-		case looked == filterWindow:
+		begun := rd.clock.Elapsed()
+		for top := top; found.Scanned < latestMost && (found.Scanned == 0 || rd.clock.Elapsed()-begun < scanFor); top = found.More {
+			var end string
+			var looked int
+			if _, err := tx.One(windowEnd, []any{top, bottom, latestWindow}, &end, &looked); err != nil {
+				return err
+			}
+			if found.More = ""; looked == 0 {
+				return nil
+			}
+			found.Scanned += looked
+			args := []any{top, end, n.Tenant, string(n.Kind), n.Status, n.Channel, n.Rail, n.Limit - len(found.Payments), n.Least, n.Most, boolean(n.Unknown), provider.Unknown.String()}
+			if err := tx.Query(latestInWindow, args, appendPayment(&found.Payments)); err != nil {
+				return err
+			}
+			if len(found.Payments) == n.Limit {
+				found.More = found.Payments[n.Limit-1].ID
+				return nil
+			}
+			if looked < latestWindow {
+				return nil
+			}
 			found.More = end
 		}
 		return nil

@@ -95,8 +95,9 @@ type Found struct {
 // Limits of a scan. Payments are found at any age by a value with an index. Other values are compared only with the
 // newest payments of the range, so that the cost is constant.
 const (
-	filterWindow = 10_000 // payments in one statement of Latest
-	searchWindow = 5_000  // payments in one statement of Search, which compares texts
+	latestWindow = 1_000 // payments in one statement of Latest
+	latestMost   = 10 * latestWindow
+	searchWindow = 5_000 // payments in one statement of Search, which compares texts
 
 	// scanFor is the time after which a scan begins no further statement, because a person waits.
 	scanFor = 50 * time.Millisecond
