@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/console"
@@ -15,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/sheet"
+	"github.com/makola/makola/internal/test/mailtest"
 )
 
 // operatorWords are words about providers, their costs and the installation's own accounts, and a note of an operator.
@@ -174,4 +176,65 @@ func (b *browsed) webhookBodies() {
 	for _, body := range bodies {
 		b.discreet("a webhook", body)
 	}
+}
+
+// accountEvents are the titles of the notices that people of an account receive about it.
+var accountEvents = []string{"A change request awaits your approval", "A batch ended", "Webhooks have failed for an hour", "A sender ID was approved or rejected",
+	"An API key expires soon", "An API key or the webhook secret was changed", "A person or a role was changed"}
+
+// Mails to people of an account show no internal data of the installation, either. The test makes one notice of each event of an account.
+func TestAccountNotices_nothingOfTheInstallation(t *testing.T) {
+	t.Parallel()
+	b := browse(t, mailing(mailtest.Start(t, nil)))
+	b.furnish() // with a payout that awaits approval, and one that its provider lost
+	b.furnishBatches()
+	owner := b.enlists("owner@adom.example", demoTenant, roles.Owner)
+	b.call("sms-api/requestSenderId", `{"name":"AdomShop","desc":"Orders of our shop"}`)
+	senders, err := b.senders.Waiting(t.Context(), 1)
+	if err != nil || len(senders) != 1 {
+		t.Fatalf("the sender IDs in review: %+v, %v", senders, err)
+	}
+	b.ordered("/ops/senders/" + senders[0].ID + "/reject")
+	b.ordered("/app/"+demoTenant+"/keys/new", "scopes", "read", "label", "till 4")
+	b.ordered("/app/"+demoTenant+"/people/invite", "email", "kojo@adom.example", "name", "Kojo", "role", string(roles.Marketing))
+	now := b.clock.Now()
+	b.runs(t, []string{`UPDATE api_keys SET expires_at = ` + micros(now.Add(3*24*time.Hour)) + ` WHERE label = 'till 4'`,
+		`INSERT INTO jobs (id, owner, kind, subject, payload, run_at, tries, adopted, last_error, created_at, dead_at) VALUES ('0190-hook', 'elsewhere', 'webhook', '', '{"tenant":"` + demoTenant + `"}', ` + micros(now.Add(48*time.Hour)) + `, 4, 0, 'answered 500', ` + micros(now.Add(-2*time.Hour)) + `, 0)`})
+	missing := func(text string) []string {
+		return slices.DeleteFunc(slices.Clone(accountEvents), func(title string) bool { return strings.Contains(text, title) })
+	}
+	var text string
+	for range 4 {
+		if err := b.notices.Work(t.Context()); err != nil {
+			t.Log("the worker of the server makes the same messages: ", err)
+		}
+		if text = b.noticesTo(owner.Person.ID); len(missing(text)) == 0 {
+			break
+		}
+		b.clock.Advance(time.Hour) // several mails in a row wait for each other
+	}
+	if list := missing(text); len(list) > 0 {
+		t.Errorf("the owner has no notice of %q:\n%s", list, text)
+	}
+	b.discreet("a notice", text)
+	b.discreet("a notice to another person", b.noticesTo(""))
+}
+
+// noticesTo returns the messages to a person; "" stands for everybody except the developer, who is an operator, too.
+func (b *browsed) noticesTo(person string) string {
+	b.t.Helper()
+	var text strings.Builder
+	err := b.db.Read(b.t.Context(), func(tx *db.Tx) error {
+		text.Reset()
+		return tx.Query(`SELECT title, body FROM notice_messages WHERE (person = $1 OR $1 = '') AND address <> $2 ORDER BY id`, []any{person, developerEmail}, func(r *db.Row) error {
+			var title, body string
+			err := r.Scan(&title, &body)
+			text.WriteString(title + "\n" + body + "\n")
+			return err
+		})
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return text.String()
 }
