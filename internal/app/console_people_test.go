@@ -57,7 +57,7 @@ func produce(t *testing.T, change ...func(*config.Server)) *browsed {
 	for _, c := range change {
 		c(&cfg)
 	}
-	a, err := Start(context.Background(), cfg, Options{Clock: clock.NewManual(time.Now())})
+	a, err := Start(context.Background(), cfg, Options{Clock: clock.NewManual(time.Now()), HashMemory: identitytest.HashMemory})
 	if err != nil {
 		t.Fatal(err)
 	}
