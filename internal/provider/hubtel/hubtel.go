@@ -323,7 +323,7 @@ func dataService(key string, n msisdn.Network) string {
 }
 
 // errNoCallback is the error of a request without a callback URL. It is not sent, because Hubtel would refuse it.
-var errNoCallback = errors.New("Hubtel requires a callback URL, and this server has none: set MAKOLA_PUBLIC_URL")
+var errNoCallback = errors.New("no callback URL, which Hubtel requires: set MAKOLA_PUBLIC_URL")
 
 // post submits a request that moves money. hide are texts that no log may contain. Without a callback URL, as before
 // the server listens, post sends nothing.
