@@ -28,7 +28,7 @@ var variable = []struct {
 	pattern *regexp.Regexp
 	name    string
 }{
-	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "id"},
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-v]{12}\b`), "id"}, // of an account or another thing
 	{regexp.MustCompile(`mk_(live|test)_[0-9A-Za-z_.-]+`), "key"},
 	{regexp.MustCompile(`\([a-z2-7]{13}\) of \d{4}-\d\d-\d\d`), "batch"},
 	{regexp.MustCompile(`/first\?t=[0-9A-Za-z_-]+`), "link"},
@@ -43,6 +43,9 @@ func stable(text string, seen map[string]string) string {
 		text = v.pattern.ReplaceAllStringFunc(text, func(found string) string {
 			if v.name != "id" {
 				return "<" + v.name + ">"
+			}
+			if !strings.ContainsAny(found, "0123456789") || strings.Trim(found, "0123456789") == "" { // a word or a number
+				return found
 			}
 			if seen[found] == "" {
 				seen[found] = fmt.Sprintf("<id %d>", len(seen)+1)

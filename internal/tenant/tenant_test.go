@@ -80,8 +80,8 @@ func TestCreate_opensAccounts(t *testing.T) {
 // Ids are short, follow the order of the forms, and are the same for a form that is sent twice.
 func TestIDOf_shortAndOrdered(t *testing.T) {
 	seen, before := map[string]bool{}, ""
-	for second := range 2000 {
-		form := formAt(time.Date(2026, 3, 6, 9, 0, 10*second, 0, time.UTC))
+	for step := range 2000 {
+		form := formAt(time.Date(2026, 3, 6, 9, 0, 0, 0, time.UTC).Add(time.Duration(step) * time.Millisecond))
 		id := IDOf(form)
 		if len(id) != 12 || id <= before || seen[id] || id != IDOf(form) || strings.Trim(id, "0123456789abcdefghijklmnopqrstuv") != "" {
 			t.Fatalf("%q after %q", id, before)
@@ -89,8 +89,8 @@ func TestIDOf_shortAndOrdered(t *testing.T) {
 		seen[id], before = true, id
 	}
 	at := time.Date(2026, 3, 6, 9, 0, 0, 0, time.UTC)
-	if a, b := IDOf(formAt(at)), IDOf(formAt(at)); a == b || a[:6] != b[:6] {
-		t.Errorf("two forms of one second give %q and %q", a, b)
+	if a, b := IDOf(formAt(at)), IDOf(formAt(at)); a == b || a[:8] != b[:8] {
+		t.Errorf("two forms of one millisecond give %q and %q", a, b)
 	}
 	if one, other := IDOf("one"), IDOf("other"); len(one) != 12 || one == other {
 		t.Errorf("other texts give %q and %q", one, other)
