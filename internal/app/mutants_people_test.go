@@ -165,7 +165,7 @@ func peopleRules() []mutant {
 			"\t\t\tif was != s.Before {", "\t\t\tif was == \"\" && s.Before != \"\" {",
 			byTest("changes", "TestTenantSet_changedSince/SQLite")},
 		{"settings-own", "an account changes what is its own alone", "internal/changes/tenant.go",
-			`if kind == KindSettings && !slices`, `if kind == KindBlock && !slices`,
+			`if kind == KindSettings && !settingOf`, `if kind == KindBlock && !settingOf`,
 			byTest("changes", "TestTenantSet_ownSettingsOnly/SQLite")},
 		{"code-once", "a code of an app counts once", "internal/identity/proof.go",
 			`AND last_step < $3`, `AND last_step <= $3`,

@@ -360,7 +360,7 @@ func TestFloat_bookedInItsAccount(t *testing.T) {
 		if want := `{"provider":"hubtel","mode":"live","pesewas":700,"reference":"slip 1","account":"disbursement"}`; string(request.Payload) != want {
 			t.Errorf("the payload is %s", request.Payload)
 		}
-		if want := "Book that GHS 7.00 (live) were paid in at hubtel disbursement, reference \"slip 1\""; request.Sentence != want {
+		if want := "Book that GHS 7.00 (live) was paid in at hubtel disbursement, reference \"slip 1\""; request.Sentence != want {
 			t.Errorf("the sentence is %q", request.Sentence)
 		}
 		f.approved(f.first, request)
@@ -395,7 +395,7 @@ func TestFloat_bookedOnce(t *testing.T) {
 		for i, amount := range []money.Pesewas{50_000, -20_000} {
 			request, err := f.AddFloat(t.Context(), treasurer, newID(), "", treasury.Float{Provider: "hubtel", Mode: tenant.Live}, amount, "transfer of 3 March")
 			f.asked(request, err, KindAddFloat, 1)
-			if want := []string{"Book that GHS 500.00 (live) were paid in at hubtel", "Book that GHS 200.00 (live) were taken out at hubtel"}[i]; request.Sentence != want || request.Amount <= 0 || request.Tenant != "" {
+			if want := []string{"Book that GHS 500.00 (live) was paid in at hubtel", "Book that GHS 200.00 (live) was taken out at hubtel"}[i]; request.Sentence != want || request.Amount <= 0 || request.Tenant != "" {
 				t.Fatalf("%+v", request)
 			}
 			had := float()

@@ -256,7 +256,7 @@ func TestReady_anyProvider(t *testing.T) {
 	f.one.outcomes, f.two.outcomes = []provider.Outcome{down}, []provider.Outcome{down}
 	f.offer("Kejetia", mtn)
 	f.offer("Kejetia", mtn)
-	if err := f.Ready(""); err == nil || !strings.Contains(err.Error(), "for now") {
+	if err := f.Ready(""); err == nil || !strings.Contains(err.Error(), "at the moment") {
 		t.Errorf("%v", err)
 	}
 	if names := f.route("Kejetia", mtn); !slices.Equal(names, []string{SMPP, "one", "two"}) {

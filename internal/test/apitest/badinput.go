@@ -256,7 +256,7 @@ func texts(f Field) map[string]string {
 	case "account":
 		strs("123456", "12345678901234567", "1234567;", "12345é7890", "../../etc", strings.Repeat("1", 5000))
 	case "number":
-		raws("0", "-1", "1.5", "1e1", "99999999999999999999", "1000000000000")
+		raws("0", "-1", "1.5", "15e-1", "99999999999999999999", "1000000000000")
 		strs("0", "-1", "1.5", "1e1", "abc", "+1", "0x1", "²", "ten")
 	case "message":
 		strs(strings.Repeat("x", 50_001), strings.Repeat("x", 255*153+1), strings.Repeat("₵", 255*67+1))
