@@ -239,8 +239,9 @@ func (d *runner) optOuts(ctx context.Context, w *work, s *step) (map[msisdn.MSIS
 	return d.optedOut(ctx, w.campaign.Tenant, list)
 }
 
-// mayClaim reports whether a campaign is claimed in the transaction that charges it. It is small, this node has a
-// connection and will run the job from memory at once, and few others wait.
+// mayClaim reports whether this node claims a campaign in the transaction that charges it, and registers the claim. It
+// does so only if the campaign is small and starts at once, the node has a connection and will run the job from memory,
+// and few others wait.
 func (d *runner) mayClaim(c Campaign, chunks []chunk) bool {
 	if len(chunks) != 1 || !chunks[0].Small || !c.StartsAt.IsZero() || d.sms[c.Mode].Ready("") != nil {
 		return false
