@@ -29,7 +29,8 @@ const KindSendBatch = "batch.send"
 // batchLasts is how long the request of a batch waits for its approvers before it expires.
 const batchLasts = 72 * time.Hour
 
-// sentBatch is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// sentBatch is the payload of a request to send a batch, as the requester saw it. Its members and their order are
+// hashed, so they never change.
 type sentBatch struct {
 	ID      string        `json:"id"`
 	Tenant  string        `json:"tenant"`

@@ -15,7 +15,8 @@ import (
 // KindStopCampaign ends a campaign. Its unsent messages fail, and their credits are returned.
 const KindStopCampaign = "campaign.stop"
 
-// stopped is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// stopped is the payload of a request to stop a campaign, as the requester saw it. Its members and their order are
+// hashed, so they never change.
 type stopped struct {
 	Tenant   string `json:"tenant"`
 	Campaign string `json:"campaign"`

@@ -22,7 +22,8 @@ const (
 	KindPrefix    = "catalogue.prefix"
 )
 
-// entry is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// entry is the payload of a change of the catalogue, as the requester saw it. Its members and their order are hashed,
+// so they never change.
 type entry struct {
 	Kind     string `json:"kind"`
 	Key      string `json:"key"`

@@ -19,7 +19,8 @@ import (
 // KindFees replaces the fee plan of an account, or the default plan of all accounts without their own plan.
 const KindFees = "fees.set"
 
-// fees is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// fees is the payload of a change of fees, as the requester saw it. Its members and their order are hashed, so they
+// never change.
 type fees struct {
 	Tenant string        `json:"tenant"` // tenant.Default: the plan of accounts without their own plan
 	Newest int64         `json:"newest"` // version of the account's own plan

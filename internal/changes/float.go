@@ -15,7 +15,8 @@ import (
 // KindAddFloat books money that was paid into a provider's account, or taken out of it.
 const KindAddFloat = "float.add"
 
-// floated is the payload. Its members and their order are hashed, so they never change.
+// floated is the payload of a change of the float at a provider. Its members and their order are hashed, so they never
+// change.
 type floated struct {
 	Provider string        `json:"provider"`
 	Mode     string        `json:"mode"`

@@ -14,7 +14,8 @@ import (
 // KindRerun runs a failed job (a dead letter of the queue) again.
 const KindRerun = "job.rerun"
 
-// rerun is the payload. Its members and their order are hashed, so they never change.
+// rerun is the payload of a request to run a failed job again. Its members and their order are hashed, so they never
+// change.
 type rerun struct {
 	Job     string `json:"job"`
 	Kind    string `json:"kind"`

@@ -15,7 +15,8 @@ import (
 // KindLowBalance sets the wallet balance below which an account gets a warning.
 const KindLowBalance = "tenant.low_balance"
 
-// lowBalance is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// lowBalance is the payload of a change of a wallet's low-balance threshold, as the requester saw it. Its members and
+// their order are hashed, so they never change.
 type lowBalance struct {
 	Tenant string        `json:"tenant"`
 	Name   string        `json:"name"`

@@ -27,7 +27,7 @@ const (
 	KindDecide     = "payout.decide"
 )
 
-// seen is the payment as the requester saw it. Its members and their order are hashed, so they never change.
+// seen is a payment as the requester of a change saw it. Its members and their order are hashed, so they never change.
 type seen struct {
 	ID           string        `json:"id"`
 	Tenant       string        `json:"tenant"`
@@ -118,7 +118,7 @@ type Statement struct {
 	Fee, Commission *money.Pesewas // provider's fee, and our commission
 }
 
-// resolution is the payload as the requester saw it.
+// resolution is the payload of a request to resolve a payment of unknown outcome, as the requester saw it.
 type resolution struct {
 	Payment    seen          `json:"payment"`
 	Paid       bool          `json:"paid"`
@@ -233,7 +233,7 @@ func (a *Changes) resolveKind() Kind {
 		Field{Name: "commission", Label: "Commission from the provider", Hint: "Enter an amount in cedis, if the payment was paid.", Max: 20}).showing(a.checkPayment)
 }
 
-// contradiction is the payload as the requester saw it.
+// contradiction is the payload of a request to reverse a resolution, as the requester saw it.
 type contradiction struct {
 	Payment seen `json:"payment"`
 	Paid    bool `json:"paid"` // the true outcome
@@ -283,7 +283,8 @@ const (
 	Provider Side = "provider"
 )
 
-// decision is the payload as the requester saw it.
+// decision is the payload of a request to move a contradicted payment's amount out of suspense, as the requester saw
+// it.
 type decision struct {
 	Payment seen `json:"payment"`
 	For     Side `json:"for"`

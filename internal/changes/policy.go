@@ -19,7 +19,8 @@ import (
 // KindPolicy changes how many approvers a request needs.
 const KindPolicy = "policy.set"
 
-// lined is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// lined is the payload of a change of the approval policy, as the requester saw it. Its members and their order are
+// hashed, so they never change.
 type lined struct {
 	Kind      string        `json:"kind"`
 	Tenant    string        `json:"tenant"`

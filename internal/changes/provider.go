@@ -17,7 +17,8 @@ const (
 	KindResume = "provider.resume"
 )
 
-// switched is the payload. Its members and their order are hashed, so they never change.
+// switched is the payload of a request to pause or resume a provider. Its members and their order are hashed, so they
+// never change.
 type switched struct {
 	Mode      string `json:"mode"`
 	Provider  string `json:"provider"`

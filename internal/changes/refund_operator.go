@@ -20,7 +20,8 @@ import (
 // approval.
 const KindOperatorRefund = "payment.refund_by_operator"
 
-// operatorRefund is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// operatorRefund is the payload of an operator's request to refund a collection, as the requester saw it. Its members
+// and their order are hashed, so they never change.
 type operatorRefund struct {
 	Tenant     string        `json:"tenant"`
 	Collection string        `json:"collection"` // its id

@@ -13,7 +13,8 @@ import (
 // KindReopen reopens a range of numbers that was closed to a customer's one-time passwords.
 const KindReopen = "otp.reopen"
 
-// reopened is the payload. Its members and their order are hashed, so they never change.
+// reopened is the payload of a request to reopen an OTP range. Its members and their order are hashed, so they never
+// change.
 type reopened struct {
 	Tenant string `json:"tenant"`
 	Range  string `json:"range"`

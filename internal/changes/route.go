@@ -16,7 +16,8 @@ import (
 // KindRoute sets the providers of an operation.
 const KindRoute = "provider.route"
 
-// routed is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// routed is the payload of a change of a route, as the requester saw it. Its members and their order are hashed, so
+// they never change.
 type routed struct {
 	Tenant    string `json:"tenant"` // route.Any: every account without a route of its own
 	Mode      string `json:"mode"`

@@ -18,7 +18,8 @@ import (
 // being applied makes it a draft again.
 const KindSendTexts = "campaign.send"
 
-// sentTexts is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// sentTexts is the payload of a request to send a campaign, as the requester saw it. Its members and their order are
+// hashed, so they never change.
 type sentTexts struct {
 	Tenant      string `json:"tenant"`
 	Draft       string `json:"draft"`

@@ -20,7 +20,8 @@ const (
 	KindRecover  = "wallet.recover"
 )
 
-// transfer is the payload as the requester saw it. Its members and their order are hashed, so they never change.
+// transfer is the payload of a transfer between two wallets, as the requester saw it. Its members and their order are
+// hashed, so they never change.
 type transfer struct {
 	From      string        `json:"from"`
 	FromName  string        `json:"from_name"`
