@@ -190,7 +190,7 @@ func formFields(err error) error {
 	return &e
 }
 
-// values returns the order as the fields of its kind.
+// values returns the form's entries as values for a payout's change request.
 func (o order) values(t tenant.Tenant) changes.Values {
 	v := changes.Values{changes.FieldTenant: t.ID, "channel": o.channel, "account_number": o.account, "amount": o.amount, "name": o.name, "account_type": o.accountType, "purpose": o.purpose, "reference": o.reference}
 	if network, known := msisdn.ParseNetwork(o.channel); !known || network != msisdn.MTN {
