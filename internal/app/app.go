@@ -156,7 +156,7 @@ func (a *App) settle(context.Context) error {
 	if a.cfg.Ephemeral {
 		folder, err := os.MkdirTemp("", "makola-")
 		if err != nil {
-			return fmt.Errorf("a temporary data folder: %w", err)
+			return fmt.Errorf("create a temporary data folder: %w", err)
 		}
 		a.folder, a.cfg.Data = folder, folder
 		a.later(func(context.Context) error { return os.RemoveAll(folder) })

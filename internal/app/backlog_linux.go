@@ -47,14 +47,14 @@ func backlog(socket syscall.Conn) (waiting int, err error) {
 func onSocket(socket syscall.Conn, do func(fd int) error) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("the listening socket: %w", err)
+		return fmt.Errorf("access the listening socket: %w", err)
 	}
 	var done error
 	if err := raw.Control(func(fd uintptr) { done = do(int(fd)) }); err != nil {
-		return fmt.Errorf("the listening socket: %w", err)
+		return fmt.Errorf("access the listening socket: %w", err)
 	}
 	if done != nil {
-		return fmt.Errorf("the listening socket: %w", done)
+		return fmt.Errorf("read or set an option of the listening socket: %w", done)
 	}
 	return nil
 }

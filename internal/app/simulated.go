@@ -92,18 +92,18 @@ func (s *simulator) account(ctx context.Context) (smsc.Account, error) {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+simControl+"/smsc", nil)
 	if err != nil {
-		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
+		return body.Data, fmt.Errorf("request the simulator's message centre: %w", err)
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
+		return body.Data, fmt.Errorf("request the simulator's message centre: %w", err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return body.Data, fmt.Errorf("the simulator's message centre: answered %s", answer.Status)
+		return body.Data, fmt.Errorf("request the simulator's message centre: %s", answer.Status)
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
-		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
+		return body.Data, fmt.Errorf("parse the answer about the simulator's message centre: %w", err)
 	}
 	return body.Data, nil
 }

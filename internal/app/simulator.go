@@ -101,7 +101,7 @@ func (a *App) startSimulator(context.Context) error {
 		}
 	}()
 	if err := os.WriteFile(filepath.Join(folder, simAddressFile), []byte(l.url()), 0o600); err != nil {
-		return fmt.Errorf("the address of the simulator: %w", err)
+		return fmt.Errorf("write the address of the simulator: %w", err)
 	}
 	a.sim = &simulator{url: l.url(), smpp: centre.net.Addr().String(), control: meant(local.Handler()), local: local}
 	return nil

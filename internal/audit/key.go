@@ -159,7 +159,7 @@ func (l *Log) open(sealed string) (*chainKey, error) {
 	}
 	text, err := l.sealer.Open(raw, boundKey)
 	if err != nil {
-		return nil, fmt.Errorf("audit: the chain's key: %w", err)
+		return nil, fmt.Errorf("audit: unseal the chain's key: %w", err)
 	}
 	var k chainKey
 	if err := json.Unmarshal(text, &k); err != nil {
@@ -236,7 +236,7 @@ func (l *Log) Reseal(ctx context.Context, moved func(int64)) error {
 	}
 	again, changed, err := l.sealer.Reseal(raw, boundKey)
 	if err != nil {
-		return fmt.Errorf("audit: the chain's key: %w", err)
+		return fmt.Errorf("audit: reseal the chain's key: %w", err)
 	}
 	if !changed {
 		return nil

@@ -290,7 +290,7 @@ func (s *Batches) Remember(ctx context.Context, r Received) (best Remembered, fo
 			}
 			chosen := map[string]int{}
 			if err := errors.Join(json.Unmarshal([]byte(text), &old), json.Unmarshal([]byte(columns), &chosen)); err != nil {
-				return fmt.Errorf("batch: a stored mapping: %w", err)
+				return fmt.Errorf("batch: parse a stored mapping: %w", err)
 			}
 			same := slices.Equal(old, headings)
 			n := len(old) - len(without(old, headings))

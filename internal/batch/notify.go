@@ -42,7 +42,7 @@ func (s *Batches) notify(tx *db.Tx, b Batch, returned money.Pesewas) error {
 	body, err := json.Marshal(endEvent{Event: string(webhook.BatchEnded), ID: b.ID, Name: b.Name, Status: b.Status, Rows: b.Lines, Amount: b.Amount.String(), Charges: b.Charges.String(),
 		Accepted: b.Accepted, Refused: b.tally.Rows[RowRefused], Returned: b.tally.Rows[RowReady], ReturnedAmount: returned.String(), EndedAt: b.EndedAt.UTC()})
 	if err != nil {
-		return fmt.Errorf("batch: the event of its end: %w", err)
+		return fmt.Errorf("batch: encode the event of the end of %s: %w", b.ID, err)
 	}
 	return s.webhooks.Queue(tx, webhook.Event{Tenant: b.Tenant, Mode: b.Mode, Subject: b.ID, Kind: webhook.BatchEnded, URL: account.BatchURL, Body: body, First: true})
 }

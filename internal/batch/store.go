@@ -163,7 +163,7 @@ func (row *Row) scan(r *db.Row) error {
 	}
 	if given != "" {
 		if err := json.Unmarshal([]byte(given), &row.Given); err != nil {
-			return fmt.Errorf("batch: the cells of row %d: %w", row.Line, err)
+			return fmt.Errorf("batch: parse the cells of row %d: %w", row.Line, err)
 		}
 	}
 	if problems != "" {

@@ -150,7 +150,7 @@ const noReason = "none given"
 // payloadOf reads the payload of a request.
 func payloadOf[P any](r Request) (p P, err error) {
 	if err = json.Unmarshal(r.Payload, &p); err != nil {
-		err = fmt.Errorf("changes: the payload of %s: %w", r.ID, err)
+		err = fmt.Errorf("changes: parse the payload of %s: %w", r.ID, err)
 	}
 	return p, err
 }

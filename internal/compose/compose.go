@@ -136,7 +136,7 @@ func (s *Store) Create(ctx context.Context, tenantID, id, person string, text Te
 	}
 	stored, err := json.Marshal(d.Recipients)
 	if err != nil {
-		return d, fmt.Errorf("compose: the recipients: %w", err)
+		return d, fmt.Errorf("compose: encode the recipients: %w", err)
 	}
 	if len(stored) > maxStored {
 		return d, errTooLarge()

@@ -64,13 +64,13 @@ func (s SMPP) Binds() ([]SMPPBind, error) {
 	if s.File != "" {
 		text, err := ReadSecretFile(s.File)
 		if err != nil {
-			return nil, fmt.Errorf("the file of SMPP binds: %w", err)
+			return nil, fmt.Errorf("read the file of SMPP binds: %w", err)
 		}
 		var listed []SMPPBind
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&listed); err != nil {
-			return nil, fmt.Errorf("the file of SMPP binds, %s, is no list of binds: %w", s.File, err)
+			return nil, fmt.Errorf("parse the SMPP binds in %s: %w", s.File, err)
 		}
 		all = append(all, listed...)
 	}

@@ -154,7 +154,7 @@ func (v *Visit) factor(refused error) (Answer, error) {
 	}
 	code, err := qr.Encode(e.URI, qr.M)
 	if err != nil {
-		return Answer{}, fmt.Errorf("a QR code: %w", err)
+		return Answer{}, fmt.Errorf("encode a QR code: %w", err)
 	}
 	return Answer{Title: "Second factor", Body: enrolPage(squares(code), fmt.Sprint(code.Size+2*quiet), grouped(e.Key), form)}, nil
 }

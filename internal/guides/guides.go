@@ -122,7 +122,7 @@ func (v Values) render() (*renderer, error) {
 		goldmark.WithExtensions(extension.Table, extension.TaskList), goldmark.WithParserOptions(parser.WithAutoHeadingID()), withChecklists())}
 	var err error
 	if r.layout, err = template.New("layout").Parse(layoutText); err != nil {
-		return nil, fmt.Errorf("guides: the layout: %w", err)
+		return nil, fmt.Errorf("guides: parse the layout: %w", err)
 	}
 	if r.search, err = template.New("search").Parse(searchText); err != nil {
 		return nil, fmt.Errorf("guides: search: %w", err)

@@ -27,7 +27,7 @@ func (g group) Anchor() string { return "endpoints-" + strings.ReplaceAll(g.Name
 func (r *renderer) reference(title string) error {
 	var d document
 	if err := json.Unmarshal(r.values.Document, &d); err != nil {
-		return fmt.Errorf("guides: the OpenAPI document: %w", err)
+		return fmt.Errorf("guides: parse the OpenAPI document: %w", err)
 	}
 	groups, err := d.groups(r.values.URL)
 	if err != nil {
@@ -35,11 +35,11 @@ func (r *renderer) reference(title string) error {
 	}
 	page, err := template.New("reference").Funcs(template.FuncMap{"prose": r.prose}).Parse(referenceText)
 	if err != nil {
-		return fmt.Errorf("guides: the reference: %w", err)
+		return fmt.Errorf("guides: parse the template of the reference: %w", err)
 	}
 	var body bytes.Buffer
 	if err := page.Execute(&body, map[string]any{"Groups": groups, "Webhooks": d.hooks()}); err != nil {
-		return fmt.Errorf("guides: the reference: %w", err)
+		return fmt.Errorf("guides: render the reference: %w", err)
 	}
 	return r.lay("reference", title, http.StatusOK, template.HTML(body.String())) // made by html/template
 }

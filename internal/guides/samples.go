@@ -33,7 +33,7 @@ func samples(base string, o operation) ([]sample, error) {
 		d := json.NewDecoder(strings.NewReader(o.Example))
 		d.UseNumber()
 		if err := d.Decode(&body); err != nil {
-			return nil, fmt.Errorf("guides: the example of %s: %w", o.ID, err)
+			return nil, fmt.Errorf("guides: parse the example of %s: %w", o.ID, err)
 		}
 	}
 	r := request{method: o.Method, url: base + path, body: o.Example, value: body}

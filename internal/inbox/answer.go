@@ -68,7 +68,7 @@ func (s *Store) answerDue(tx *db.Tx, t Text) (bool, error) {
 func (s *Store) sendAnswer(ctx context.Context, job jobs.Job) jobs.Outcome {
 	var p answerPayload
 	if err := json.Unmarshal(job.Payload, &p); err != nil {
-		return jobs.Dead(fmt.Errorf("inbox: the payload of an answer: %w", err))
+		return jobs.Dead(fmt.Errorf("inbox: parse the payload of an answer: %w", err))
 	}
 	var t Text
 	err := s.DB.Read(ctx, func(tx *db.Tx) error { return tx.Query(textByID, []any{p.Text}, t.scan) })

@@ -127,7 +127,7 @@ func (s *Source) scan(r *db.Row) error {
 	}
 	s.Layout = &Layout{}
 	if err := json.Unmarshal([]byte(layout), s.Layout); err != nil {
-		return fmt.Errorf("reconcile: the layout of %s: %w", s.ID, err)
+		return fmt.Errorf("reconcile: parse the layout of %s: %w", s.ID, err)
 	}
 	return nil
 }

@@ -70,11 +70,11 @@ func (p *packer) unpack(packed []byte, e *provider.Exchange) error {
 	e.Provider, e.Mode, e.Operation, e.Method, e.URL, e.Reference = fields[0], fields[1], fields[2], fields[3], fields[6], fields[7]
 	e.Written, e.Request, e.Answer, e.Err = fields[5] == "1", fields[9], fields[10], fields[11]
 	if e.Status, err = strconv.Atoi(fields[4]); err != nil {
-		return fmt.Errorf("route: the status of an exchange: %w", err)
+		return fmt.Errorf("route: parse the status of an exchange: %w", err)
 	}
 	took, err := strconv.ParseInt(fields[8], 10, 64)
 	if err != nil {
-		return fmt.Errorf("route: the time of an exchange: %w", err)
+		return fmt.Errorf("route: parse the time of an exchange: %w", err)
 	}
 	e.Took = time.Duration(took) * time.Microsecond
 	return nil

@@ -38,7 +38,7 @@ func (m *maker) statements() step {
 	return step{m.made.To.Add(-importedBefore), func(ctx context.Context) error {
 		for _, at := range statedAccounts {
 			if err := m.importStatement(ctx, at[0], at[1]); err != nil {
-				return fmt.Errorf("the statement of %s, %s: %w", at[0], at[1], err)
+				return fmt.Errorf("sample: import the statement of %s, account %s: %w", at[0], at[1], err)
 			}
 		}
 		return nil

@@ -62,7 +62,7 @@ func (t Table) Reseal(ctx context.Context, moved func(int64)) error {
 			for _, row := range rows {
 				k, err := t.resealOne(tx, row)
 				if err != nil {
-					return fmt.Errorf("sealed: the row of %s: %w", row.Key, err)
+					return fmt.Errorf("sealed: reseal the row of %s: %w", row.Key, err)
 				}
 				n += k
 			}

@@ -116,7 +116,7 @@ func ParseRule(text string) (Rule, error) {
 	r := Rule{Product: Product(product), Channel: channel}
 	parts := strings.Split(price, ",")
 	if err := r.parsePrice(parts[0]); err != nil {
-		return Rule{}, fmt.Errorf("the price %q: %w", parts[0], err)
+		return Rule{}, fmt.Errorf("parse the price %q: %w", parts[0], err)
 	}
 	for _, part := range parts[1:] {
 		key, value, _ := strings.Cut(part, "=")

@@ -98,7 +98,7 @@ func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outc
 	}
 	var p payload
 	if err := json.Unmarshal(job.Payload, &p); err != nil {
-		return nil, jobs.Dead(fmt.Errorf("webhook: the payload of %s: %w", job.ID, err))
+		return nil, jobs.Dead(fmt.Errorf("webhook: parse the payload of %s: %w", job.ID, err))
 	}
 	e := &event{tenant: p.Tenant, subject: p.Subject, id: job.ID, host: p.Host}
 	var state State

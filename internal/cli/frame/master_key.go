@@ -18,7 +18,7 @@ func MasterKey() (config.Secret, error) {
 	}
 	reference, err := keyOf(config.EnvReferenceKey, config.EnvReferenceKeyFile)
 	if err != nil {
-		return config.Secret{}, fmt.Errorf("the reference key (%s): %w", config.EnvReferenceKey, err)
+		return config.Secret{}, fmt.Errorf("read the reference key (%s): %w", config.EnvReferenceKey, err)
 	}
 	if reference.Empty() {
 		return ring, nil

@@ -217,7 +217,7 @@ func parseTexts(stored string) (texts []string, err error) {
 		return nil, nil
 	}
 	if err = json.Unmarshal([]byte(stored), &texts); err != nil {
-		err = fmt.Errorf("the texts of a chunk: %w", err)
+		err = fmt.Errorf("parse the texts of a chunk: %w", err)
 	}
 	return texts, err
 }

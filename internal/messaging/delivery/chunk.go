@@ -84,7 +84,7 @@ func (k chunk) payload() chunkPayload { return chunkPayload{1, k.Tenant, k.Campa
 func (p chunkPayload) job(kind string) (jobs.Job, error) {
 	payload, err := json.Marshal(p)
 	if err != nil {
-		return jobs.Job{}, fmt.Errorf("the payload of a chunk: %w", err)
+		return jobs.Job{}, fmt.Errorf("encode the payload of a chunk: %w", err)
 	}
 	return jobs.Job{ID: fmt.Sprintf("%s/%d", p.Campaign, p.Chunk), Kind: kind, Subject: p.Campaign, Payload: payload}, nil
 }

@@ -25,7 +25,7 @@ type chunkOwner struct {
 func (o *chunkOwner) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	var payload chunkPayload
 	if err := json.Unmarshal(job.Payload, &payload); err != nil {
-		return nil, fmt.Errorf("the payload of a chunk: %w", err)
+		return nil, fmt.Errorf("parse the payload of a chunk: %w", err)
 	}
 	var w *work
 	err := o.db.Read(ctx, func(tx *db.Tx) (err error) {
