@@ -132,7 +132,7 @@ func TestAccountSet_quotas(t *testing.T) {
 			t.Errorf("the changes are %v, not %v", got, want)
 		}
 		for _, bad := range []string{"-1", "many", "1.5"} {
-			if _, said := w.run(exitUsage, "tenant", "set", id, "--quota-contacts="+bad, "--reason", "typing"); !strings.Contains(said, "must be a whole number from 0 on, none or default") {
+			if _, said := w.run(exitUsage, "tenant", "set", id, "--quota-contacts="+bad, "--reason", "typing"); !strings.Contains(said, "must be none, default, or a whole number (0 is none)") {
 				t.Errorf("%s is answered %q", bad, said)
 			}
 		}

@@ -30,7 +30,7 @@ func (q Quota) String() string {
 	return strconv.FormatInt(int64(q), 10)
 }
 
-var errQuota = errors.New("must be a whole number from 0 on, none or default")
+var errQuota = errors.New("must be none, default, or a whole number (0 is none)")
 
 // ParseQuota parses the result of String. 0 means none, as in the installation's settings.
 func ParseQuota(text string) (Quota, error) {
