@@ -184,23 +184,23 @@ func (s Server) Wrong() []string {
 		address("MAKOLA_METRICS_LISTEN", s.MetricsListen)
 	}
 	for _, quota := range []int64{s.Quotas.Contacts, s.Quotas.Groups, s.Quotas.Senders, s.Quotas.Campaigns} {
-		need(quota >= 0, "quotas from 0 on in MAKOLA_QUOTA_..., not %d", quota)
+		need(quota >= 0, "quotas of at least 0 in MAKOLA_QUOTA_..., not %d", quota)
 	}
 	tap := s.OTPTap
-	need(tap.Sends >= 0, "a number from 0 on in MAKOLA_OTP_TAP_SENDS, not %d", tap.Sends)
+	need(tap.Sends >= 0, "a number of at least 0 in MAKOLA_OTP_TAP_SENDS, not %d", tap.Sends)
 	need(tap.Sends == 0 || tap.Unverified > 0 && tap.Unverified <= 100, "a percentage of 1 to 100 in MAKOLA_OTP_TAP_UNVERIFIED, not %d", tap.Unverified)
 	for _, d := range []time.Duration{tap.Within, tap.Wait, tap.Closed} {
 		need(tap.Sends == 0 || d > 0, "durations such as 10m in MAKOLA_OTP_TAP_WITHIN, _WAIT and _CLOSED, not %s", d)
 	}
-	need(s.Notice() >= 0, "a duration from 0s on in MAKOLA_DRAIN_NOTICE, not %s", s.Notice())
-	need(s.DrainFor >= 0, "a duration from 0s on in MAKOLA_DRAIN_FOR, not %s", s.DrainFor)
+	need(s.Notice() >= 0, "a duration of at least 0s in MAKOLA_DRAIN_NOTICE, not %s", s.Notice())
+	need(s.DrainFor >= 0, "a duration of at least 0s in MAKOLA_DRAIN_FOR, not %s", s.DrainFor)
 	need(s.BootstrapEmail == "" || s.BootstrapFile != "", "a file with the first owner's password in MAKOLA_BOOTSTRAP_PASSWORD_FILE, because MAKOLA_BOOTSTRAP_EMAIL is %q", s.BootstrapEmail)
-	need(s.DiskReserve >= 0, "a number of MB from 0 on in MAKOLA_DISK_RESERVE, not %d", s.DiskReserve)
-	need(s.MaxClients >= 0, "a number from 0 on in MAKOLA_MAX_CLIENTS, not %d", s.MaxClients)
+	need(s.DiskReserve >= 0, "at least 0 MB in MAKOLA_DISK_RESERVE, not %d", s.DiskReserve)
+	need(s.MaxClients >= 0, "a number of at least 0 in MAKOLA_MAX_CLIENTS, not %d", s.MaxClients)
 	wrong = append(wrong, s.Egress.wrong()...)
 	wrong = append(wrong, s.SMTP.wrong()...)
 	wrong = append(wrong, s.Notices.wrong()...)
-	need(s.PerMinute() >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.PerMinute())
+	need(s.PerMinute() >= 0, "a limit of at least 0 in MAKOLA_GENERAL_LIMIT, not %d", s.PerMinute())
 	return wrong
 }
 
