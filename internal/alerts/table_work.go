@@ -47,7 +47,7 @@ func messages() []Alert {
 			says("`makola_sms_binds_down` > 0 for 2 minutes", "{{ $labels.mode }}: a bind with an operator is down. Run makola providers list, then check the log for the refused bind.", "messages-wait").
 			playing([]string{series(`makola_sms_binds_down{mode="live"}`, 1)}, []string{series(`makola_sms_binds_down{mode="live"}`, 0)}),
 		above("MakolaReceiptsUnmatched", "makola_sms_receipts_unmatched", "", "", 100).lasting("10m").ticket().
-			says("`makola_sms_receipts_unmatched` above 100 for 10 minutes", "Delivery receipts match no message; delivered messages stay submitted. Compare the ids in makola providers list.", "receipts-unmatched"),
+			says("`makola_sms_receipts_unmatched` above 100 for 10 minutes", "Delivery receipts match no message, so delivered messages keep the status submitted. Run makola providers list and read the line sms_receipts.", "receipts-unmatched"),
 		above("MakolaRangeClosed", "makola_otp_taps_closed", "", "", 0).ticket().
 			says("`makola_otp_taps_closed` > 0", "One-time passwords of a customer to a range of numbers are refused, because too few were verified. Run makola otp ranges.", "otp-range-closed"),
 	}
