@@ -81,7 +81,7 @@ func (f *File) fill(from io.Reader) error {
 	}
 	start := make([]byte, min(f.size, sniffed))
 	if _, err := f.spool.ReadAt(start, 0); err != nil {
-		return fmt.Errorf("sheet: reading the copy: %w", err)
+		return fmt.Errorf("sheet: read the uploaded file: %w", err)
 	}
 	if bytes.HasPrefix(start, []byte("PK\x03\x04")) {
 		f.book, err = openWorkbook(f.spool, f.size)
@@ -112,7 +112,7 @@ func (f *File) foreign(start []byte) error {
 	if bytes.HasPrefix(start, []byte(compoundFile)) {
 		whole, err := io.ReadAll(io.NewSectionReader(f.spool, 0, f.size))
 		if err != nil {
-			return fmt.Errorf("sheet: reading the copy: %w", err)
+			return fmt.Errorf("sheet: read the uploaded file: %w", err)
 		}
 		if bytes.Contains(whole, []byte("E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00")) {
 			return refuse("is protected by a password: save it without one")

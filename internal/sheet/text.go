@@ -81,7 +81,7 @@ func plainEncoding(text io.Reader) (textEncoding, error) {
 			break
 		}
 		if err != nil {
-			return textEncoding{}, fmt.Errorf("sheet: reading the copy: %w", err)
+			return textEncoding{}, fmt.Errorf("sheet: read the uploaded file: %w", err)
 		}
 	}
 	if bad && !good {

@@ -50,7 +50,7 @@ func (t *texts) at(i int) (string, error) {
 	}
 	text := make([]byte, t.ends[i]-start)
 	if _, err := t.file.ReadAt(text, start); err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("sheet: reading the copy: %w", err)
+		return "", fmt.Errorf("sheet: read the uploaded file: %w", err)
 	}
 	return string(text), nil
 }
