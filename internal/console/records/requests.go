@@ -41,7 +41,7 @@ func (ps *Pages) Refused(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Failed requests", Lead: "API requests that were rejected or failed in the last 30 days. Bursts of many in one minute are sampled.",
+	l := page.List{Title: "Failed requests", Lead: "API requests that were rejected or failed in the last 30 days. If many requests fail within a minute, only some of them are listed.",
 		Active: v.Narrowed("tenant", "status", "endpoint", "request"), Clear: requestsBase(v),
 		Filters: []page.Field{{Name: "status", Label: "Status", Value: v.Param("status"), Max: 3}, {Name: "endpoint", Label: "Endpoint", Value: f.Endpoint, Options: endpointOptions()},
 			{Name: "request", Label: "Request ID", Value: v.Param("request"), Max: 64}},

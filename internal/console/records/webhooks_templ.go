@@ -35,7 +35,7 @@ func webhooksPage(w webhooksOf) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head("Webhooks", "The addresses in callback_url of your payments, from the newest "+page.Count(w.read)+" events. Kept for 30 days.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head("Webhooks", "The callback_url addresses of your payments, taken from the newest "+page.Count(w.read)+" events. An event is kept for 30 days after it ends.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
