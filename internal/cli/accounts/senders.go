@@ -12,7 +12,7 @@ import (
 type Senders struct {
 	List    sendersList    `cmd:"" help:"List sender IDs in review, or all of one account. A reserved name that looks similar is in column NEAR."`
 	Create  sendersCreate  `cmd:"" help:"Create an approved sender ID, for example one that an account brings from another system with its id."`
-	Approve sendersApprove `cmd:"" help:"Approve a sender ID. Servers follow within a second."`
+	Approve sendersApprove `cmd:"" help:"Approve a sender ID. It applies within a second."`
 	Reject  sendersReject  `cmd:"" help:"Reject a sender ID. The customer sees the reason."`
 }
 

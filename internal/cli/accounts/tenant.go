@@ -25,7 +25,7 @@ type Tenant struct {
 	Create tenantCreate `cmd:"" help:"Create an account, with its wallet and its SMS credits."`
 	List   tenantList   `cmd:"" help:"List accounts."`
 	Show   tenantShow   `cmd:"" help:"Show an account with its balances and payout addresses."`
-	Set    tenantSet    `cmd:"" help:"Change an account. Servers follow within a second."`
+	Set    tenantSet    `cmd:"" help:"Change an account. It applies within a second."`
 }
 
 // tenantFlags are the flags that create and set share.

@@ -19,7 +19,7 @@ import (
 // Providers holds the commands of makola providers.
 type Providers struct {
 	List      providersList      `cmd:"" help:"List providers with the state of each operation, and the SMPP binds."`
-	Pause     providersPause     `cmd:"" help:"Pause a provider: it receives no new work. Servers follow within a second."`
+	Pause     providersPause     `cmd:"" help:"Pause a provider: it receives no new work. It applies within a second."`
 	Resume    providersResume    `cmd:"" help:"Resume a paused provider and reset its circuit breaker."`
 	Routes    providersRoutes    `cmd:"" help:"List the routes: the providers of each operation, preferred first."`
 	Route     providersRoute     `cmd:"" help:"Change the providers that serve an operation."`
