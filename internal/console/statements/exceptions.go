@@ -133,11 +133,11 @@ func kindOptions(none string) []page.Option {
 
 // The choices of a write-off of many exceptions. A write-off of one exception needs neither.
 func (ps *Pages) writtenSources(v *console.Visit) ([]page.Option, error) {
-	return ps.sources(v, "The payment of the exception")
+	return ps.sources(v, "Not needed for one exception")
 }
 
 func writtenKinds(*console.Visit) ([]page.Option, error) {
-	return kindOptions("The payment of the exception"), nil
+	return kindOptions("Not needed for one exception"), nil
 }
 
 // The choices of a request about many payments whose outcomes a statement can set.
