@@ -65,7 +65,7 @@ func (o walletOrder) banks(v *console.Visit, t tenant.Tenant) ([]page.Field, err
 	}
 	fields := []page.Field{{Name: "bank", Label: "Bank account", Value: v.Given("bank", ""), Options: options}}
 	if len(credits) > 0 {
-		lines := []page.Option{{Text: "None: the bank account has no statement"}}
+		lines := []page.Option{{Text: "No credit: no statement of this bank account is imported"}}
 		for _, c := range credits {
 			lines = append(lines, page.Option{Value: c.ID, Text: fmt.Sprintf("%s on %s at %s", t.Money().Text(int64(c.Amount)), c.At.Format("2 Jan 2006"), c.Bank)})
 		}
