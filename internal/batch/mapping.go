@@ -123,7 +123,7 @@ func (s *Batches) keepFile(ctx context.Context, r *Received, content io.Reader) 
 	})
 }
 
-// Received finds a file that its maker uploaded within the last hour.
+// Received finds a file that its requester uploaded within the last hour.
 func (s *Batches) Received(ctx context.Context, tenant, requester, id string) (r Received, err error) {
 	var preview string
 	found := false
@@ -179,8 +179,8 @@ func (s *Batches) part(ctx context.Context, r Received, number int) (content []b
 	return content, err
 }
 
-// Confirm creates a draft from a received file by the columns that its maker chose, and remembers them for files with the
-// same headings. Its results are those of ReadFile. The file is kept if there is no draft.
+// Confirm creates a draft from a received file by the columns that its requester chose, and remembers them for files
+// with the same headings. Its results are those of ReadFile. The file is kept if there is no draft.
 func (s *Batches) Confirm(ctx context.Context, u Upload, id string, m Mapping) (b Batch, replayed bool, err error) {
 	r, err := s.Received(ctx, u.Tenant, u.Requester, id)
 	if err != nil {

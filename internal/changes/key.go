@@ -101,7 +101,7 @@ func within(at roles.Site, role roles.Role, mode tenant.Mode, scopes []access.Sc
 	return nil
 }
 
-// makerWithin refuses scopes that the requester's current role may not give. It runs in the transaction that applies
+// requesterWithin refuses scopes that the requester's current role may not give. It runs in the transaction that applies
 // the request.
 func (a *Changes) requesterWithin(tx *db.Tx, request Request, k key) error {
 	if request.byMachine() {

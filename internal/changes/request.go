@@ -35,7 +35,7 @@ const (
 
 // Request is a change request.
 type Request struct {
-	ID            string // id of the form: a form that is sent twice makes one act
+	ID            string // id of the form: a form that is sent twice makes one request
 	Kind          string // kind of the change, such as "wallet.fund"
 	Tenant        string // tenant that the change concerns; empty: the installation
 	Place         string // place whose people request and approve it: a tenant's id, or identity.Installation

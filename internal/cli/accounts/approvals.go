@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Acts holds the commands of makola acts.
+// Approvals holds the commands of makola approvals.
 type Approvals struct {
 	List   approvalsList   `cmd:"" help:"List change requests, newest first. Approve them in the console."`
 	Kinds  approvalsKinds  `cmd:"" help:"List the kinds of changes that makola change can request, with their fields."`
@@ -27,7 +27,7 @@ type approvalsList struct {
 	Limit  frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }
 
-// Run lists acts.
+// Run lists change requests.
 func (c *approvalsList) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
 		if err := o.Known(e.Ctx, &c.Tenant); err != nil {

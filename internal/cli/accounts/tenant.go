@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Tenant holds the commands of makola tenant.
+// Tenant holds the commands of makola account.
 type Tenant struct {
 	Create tenantCreate `cmd:"" help:"Create an account, with its wallet and its SMS credits."`
 	List   tenantList   `cmd:"" help:"List accounts."`

@@ -63,7 +63,7 @@ func Grid(v *console.Visit, list []changes.Request) page.Grid {
 	return console.Grid(columns, list, func(a changes.Request) string { return Path(v) + "/" + a.ID })
 }
 
-// actList lists requests, those that wait or all.
+// requestList lists the change requests of the place, filtered by state.
 func (ps *Pages) requestList(v *console.Visit) (console.Answer, error) {
 	f := changes.Filter{Place: v.Tenant.ID, State: changes.State(v.Param("state")), Before: v.Param("before"), Limit: console.PageRows + 1}
 	list, err := ps.Changes.Store.List(v.Ctx, f)
@@ -86,7 +86,7 @@ func (ps *Pages) requestList(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: l.Title, Body: requestsBody(ps.alikeLinks(v, forYou), Grid(v, forYou), Grid(v, byYou), l)}, err
 }
 
-// actPage shows one request with the actions that the visitor may take.
+// requestPage shows one request with the actions that the visitor may take.
 func (ps *Pages) requestPage(v *console.Visit) (console.Answer, error) {
 	return ps.request(v, rejectForm(v), "")
 }
@@ -116,7 +116,7 @@ func (ps *Pages) may(v *console.Visit, a changes.Request) (m may, err error) {
 	return m, err
 }
 
-// actPath returns the path of the page's request.
+// requestPath returns the path of the page's request.
 func requestPath(v *console.Visit) string { return Path(v) + "/" + v.R.PathValue("id") }
 
 func rejectForm(v *console.Visit) page.Form {

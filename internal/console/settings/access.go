@@ -81,8 +81,8 @@ func (ps *Pages) accessPage(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: "Keys and settings", Body: accessBody(t, a)}, err
 }
 
-// makers names the people who created keys of an account, by ID. It adds whether a person has lost their role there, because
-// their keys should be replaced.
+// creators returns the names of the people who created keys of an account, by id. It marks people who have lost their
+// role there, because their keys should be replaced.
 func (ps *Pages) creators(v *console.Visit, t tenant.Tenant, keys []access.Key) (map[string]string, error) {
 	names := map[string]string{"": "unknown"}
 	for _, k := range keys {
@@ -115,7 +115,7 @@ func (ps *Pages) creators(v *console.Visit, t tenant.Tenant, keys []access.Key) 
 // keyActive is the status of a key that works.
 const keyActive = "active"
 
-// keyColumns returns the columns of API keys. makers names the people who created them.
+// keyColumns returns the columns of API keys. creators holds the names of the people who created them.
 func keyColumns(v *console.Visit, base string, creators map[string]string) []console.Column[access.Key] {
 	columns := []console.Column[access.Key]{
 		console.ID("Key", "", func(k access.Key) string { return k.Hint }),
