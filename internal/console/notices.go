@@ -11,7 +11,7 @@ import (
 // choiceWords name the choices, in the order of the form.
 var choiceWords = []page.Option{{Value: string(notice.AtOnce), Text: "At once"}, {Value: string(notice.Daily), Text: "Once a day"}, {Value: string(notice.Never), Text: "Never"}}
 
-// noticesForm is the form of when the visitor is notified of each topic.
+// noticesForm returns the form with the choice of a time for each topic's notices.
 func (v *Visit) noticesForm() (page.Form, error) {
 	f := page.Form{ID: "notices", Action: "/account/notices", Submit: "Save choices"}
 	list, err := v.console.Notices.Choices(v.Ctx, v.Who)

@@ -119,7 +119,7 @@ func (v *Visit) run() {
 	v.give(a)
 }
 
-// handle returns what answers the request: the route's own handler or, after a code, the one that shows the form again.
+// handle returns the handler of the request: the route's own or, after a code, the handler that shows the form again.
 func (v *Visit) handle() func(*Visit) (Answer, error) {
 	if v.R.Context().Value(resumed{}) == nil {
 		return v.Route.Handle

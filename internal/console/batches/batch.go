@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// batchPage shows a batch, and what can be done with it.
+// batchPage shows a batch with the actions on it.
 func (ps *Pages) batchPage(v *console.Visit) (console.Answer, error) {
 	b, err := ps.find(v)
 	if err != nil {
@@ -29,7 +29,7 @@ func (ps *Pages) batchPage(v *console.Visit) (console.Answer, error) {
 	return ps.show(v, b, nil)
 }
 
-// here is the page of a batch.
+// here returns the path of a batch's page.
 func here(v *console.Visit, b batch.Batch) string { return path(v) + "/" + b.ID }
 
 // show shows a batch, with the refusal of the last action if there is one.

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// path is where the batches of the account are.
+// path returns the path of the account's batches.
 func path(v *console.Visit) string { return v.Base() + "/batches" }
 
 // find finds the batch of the path.
@@ -50,7 +50,7 @@ var causes = map[batch.Cause]string{
 	batch.Cause(payments.CauseRecovering):  "The service is being restored from a backup. Resume the batch when the recovery is over.",
 }
 
-// batchColumns are those of the list.
+// batchColumns are the columns of the list of batches.
 var batchColumns = []console.Column[batch.Batch]{
 	console.Time("Time", "", func(b batch.Batch) time.Time { return b.CreatedAt }),
 	console.Text("Name", "", func(b batch.Batch) string { return b.Name }),

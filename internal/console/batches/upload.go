@@ -37,7 +37,7 @@ func (ps *Pages) ask(v *console.Visit, name string, wrong error) console.Answer 
 	return console.Answer{Title: "Upload a file", Wrong: wrong != nil, Body: uploadPage(path(v), f)}
 }
 
-// codeDuplicate is the code of the refusal of rows that are a batch already.
+// codeDuplicate is the error code for a file whose rows are a batch already.
 const codeDuplicate = "duplicate_batch"
 
 // upload reads the file as it arrives, and redirects to the page of its columns.

@@ -94,7 +94,7 @@ func unpriced(err error) error {
 	return problem.New(e.Kind, e.Code, strings.Join(texts, "; "))
 }
 
-// parts are the notes above a draft.
+// parts returns the heading and the notes above a draft.
 func (ps *Pages) parts(v *console.Visit, d compose.Draft, p compose.Price, wrong error) []templ.Component {
 	parts := []templ.Component{page.Head("Campaign", "")}
 	if wrong != nil {

@@ -158,7 +158,7 @@ func (ps *Pages) testTenant(v *console.Visit) (tenant.Tenant, error) {
 	return tenant.Tenant{}, nil
 }
 
-// handsets are those that the address names, or the first ones.
+// handsets returns the handsets that the address names, or the first ones.
 func (ps *Pages) handsets(v *console.Visit) (list []handset, err error) {
 	named := v.R.FormValue("h")
 	if named == "" {
@@ -301,7 +301,7 @@ func (ps *Pages) moveClock(v *console.Visit) (console.Answer, error) {
 	return toSim(v), ps.sim().advance(v.Ctx, seconds)
 }
 
-// simFaults are those that the page offers; the simulator's interface has more.
+// simFaults are the faults that the page offers. The simulator's interface has more.
 var simFaults = []page.Option{
 	{Value: "answer_lost", Text: "Request done, answer lost"},
 	{Value: "outage", Text: "Outage: nothing is done"},
@@ -315,10 +315,10 @@ var simFaults = []page.Option{
 	{Value: "reverse", Text: "Success, reversed later"},
 }
 
-// simProviders are the providers that faults are for.
+// simProviders are the simulated providers that can get a fault.
 var simProviders = []page.Option{{Value: "mtn", Text: "MTN"}, {Value: "hubtel", Text: "Hubtel"}, {Value: "paystack", Text: "Paystack"}, {Value: "pawapay", Text: "pawaPay"}, {Value: "moolre", Text: "Moolre"}, {Value: "smsc", Text: "Message centre"}, {Value: "arkesel", Text: "Arkesel"}, {Value: "hubtelsms", Text: "Hubtel SMS"}}
 
-// simSteps are how far the clock is moved.
+// simSteps are the steps by which a person can advance the clock.
 var simSteps = []page.Option{{Value: "60", Text: "1 minute"}, {Value: "3600", Text: "1 hour"}, {Value: "86400", Text: "1 day"}}
 
 // promptBadges are the badges for the states of a prompt and of a payment in the simulator's books.

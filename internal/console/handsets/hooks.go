@@ -116,7 +116,7 @@ func (ps *Pages) receiver(v *console.Visit, name string, body []byte) (of tenant
 	return tenant.Tenant{}, false, nil
 }
 
-// signed reports whether a test account's secret signed the webhook; one whose secret cannot be read did not.
+// signed reports whether a test account's secret signed the webhook. It returns false if the secret cannot be read.
 func (ps *Pages) signed(v *console.Visit, t tenant.Tenant, body []byte) bool {
 	secret, err := ps.Webhooks.Secret(v.Ctx, t.ID)
 	if err != nil {

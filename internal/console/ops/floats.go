@@ -85,7 +85,7 @@ var ownColumn = []console.Column[floatLine]{
 	}).Laid(console.Right),
 }
 
-// knownRails returns the configured rails, and the other providers in a mode.
+// knownRails returns the configured rails of every mode, and the providers that are not configured in the given mode.
 func (ps *Pages) knownRails(mode string) (rails []provider.Rail, configured map[string]bool) {
 	configured = map[string]bool{}
 	for _, r := range ps.Rails.Rails() {
@@ -100,8 +100,8 @@ func (ps *Pages) knownRails(mode string) (rails []provider.Rail, configured map[
 	return rails, configured
 }
 
-// floatLines returns the accounts at providers in a mode, or in every mode of the server if it is empty. A provider that is not
-// configured has those with money.
+// floatLines returns the accounts at providers in a mode, or in every mode of the server if mode is empty. For a
+// provider that is not configured, it returns only accounts with money.
 func (ps *Pages) floatLines(v *console.Visit, mode string) (lines []floatLine, err error) {
 	rails, configured := ps.knownRails(cmp.Or(mode, modeOf(v)))
 	spent := map[string][]figures.Figure{}

@@ -40,8 +40,8 @@ func (ps *Pages) walletOrders() []walletOrder {
 
 func (o walletOrder) path(t tenant.Tenant) string { return "/ops/tenants/" + t.ID + "/" + o.name }
 
-// banks returns the choice of the bank account that received a deposit, and the field of the slip. There are none without open bank
-// accounts for the account's money.
+// banks returns the choice of the bank account that received a deposit, and the field of the slip. It returns no fields
+// if no bank account is open in the account's mode, or if the form is for another change.
 func (o walletOrder) banks(v *console.Visit, t tenant.Tenant) ([]page.Field, error) {
 	if o.kind != changes.KindFund {
 		return nil, nil

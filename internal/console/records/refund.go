@@ -29,7 +29,7 @@ func (ps *Pages) planRefund(v *console.Visit, of book.Payment) (refund book.Paym
 	return refund, "", err
 }
 
-// offerRefund adds the link to the form that refunds a collection, or why it cannot be refunded.
+// offerRefund adds the link to the form that refunds a collection, or the reason against a refund.
 func (ps *Pages) offerRefund(v *console.Visit, s *story) (err error) {
 	if v.Route.Site != console.Tenants || s.payment.Kind != book.KindCollection || !v.Can(roles.RequestPayouts) || v.Viewing {
 		return nil

@@ -112,7 +112,7 @@ func (ps *Pages) exceptionFields(v *console.Visit) ([]page.Field, error) {
 	}, err
 }
 
-// sources returns the options for accounts with statements, after an option for all of them.
+// sources returns the options for accounts with statements, after an empty option with the text none.
 func (ps *Pages) sources(v *console.Visit, none string) ([]page.Option, error) {
 	known, err := ps.Reconcile.Sources(v.Ctx)
 	options := []page.Option{{Value: "", Text: none}}
@@ -122,7 +122,7 @@ func (ps *Pages) sources(v *console.Visit, none string) ([]page.Option, error) {
 	return options, err
 }
 
-// kindOptions returns the options for kinds of exceptions, after an option for all of them.
+// kindOptions returns the options for kinds of exceptions, after an empty option with the text none.
 func kindOptions(none string) []page.Option {
 	options := []page.Option{{Value: "", Text: none}}
 	for _, k := range reconcile.Kinds() {
@@ -131,7 +131,8 @@ func kindOptions(none string) []page.Option {
 	return options
 }
 
-// The choices of a write-off of many exceptions. A write-off of one exception needs neither.
+// writtenSources and writtenKinds return the choices of a request about many exceptions. A request about one exception
+// needs neither.
 func (ps *Pages) writtenSources(v *console.Visit) ([]page.Option, error) {
 	return ps.sources(v, "Not needed for one exception")
 }
@@ -140,7 +141,7 @@ func writtenKinds(*console.Visit) ([]page.Option, error) {
 	return kindOptions("Not needed for one exception"), nil
 }
 
-// The choices of a request about many payments whose outcomes a statement can set.
+// sourcesToSettle and settledKinds return the choices of a request to set the outcomes of many payments.
 func (ps *Pages) sourcesToSettle(v *console.Visit) ([]page.Option, error) {
 	return ps.sources(v, "Choose")
 }
