@@ -155,7 +155,7 @@ func payloadOf[P any](r Request) (p P, err error) {
 	return p, err
 }
 
-// written makes a kind whose work is done in a transaction of its own; work makes no secret.
+// written returns a kind whose work runs in its own transaction and makes no secret.
 func written[P any](a *Changes, name, title string, rule Rule, work func(tx *db.Tx, request Request, p P) (changes []audit.Change, err error)) Kind {
 	return secretly(a, name, title, rule, func(context.Context, P) (string, error) { return "", nil }, func(tx *db.Tx, request Request, p P, _ string) ([]audit.Change, []string, error) {
 		changes, err := work(tx, request, p)

@@ -34,12 +34,13 @@ func sentTextsOf(d compose.Draft, p compose.Price) sentTexts {
 	return sentTexts{Tenant: d.Tenant, Draft: d.ID, Digest: d.Digest, Sender: p.Sender, Promotional: p.Promotional, Recipients: len(p.Texts), Credits: p.Credits()}
 }
 
-// stillAs reports whether a campaign costs no more, and goes out in the same way, as its requester saw.
+// stillAs reports whether a campaign still has the sender and class that its requester saw, with no more recipients
+// and no higher price.
 func (s sentTexts) stillAs(p compose.Price) bool {
 	return s.Sender == p.Sender && s.Promotional == p.Promotional && len(p.Texts) <= s.Recipients && p.Credits() <= s.Credits
 }
 
-// textsKind is light, because credits are paid for before. An account may require approval by a line of its policy.
+// textsKind needs no approver, because the credits are paid already. A line of the account's policy may require one.
 func (a *Changes) textsKind() Kind {
 	return Kind{Name: KindSendTexts, Title: "Campaign", Rule: Rule{Make: roles.SendCampaigns, Check: roles.ApproveAccess, Light: true}, Check: a.checkTexts, Apply: a.sendTexts, Undone: a.withdrawTexts,
 		Instead: "People of the account send campaigns on its page"}.by(a.lookTexts, tenantField, Field{Name: "draft", Label: "Draft", Max: 36, Required: true},
