@@ -26,7 +26,8 @@ type turnRow struct {
 	end    string // deletes the rows of a set; empty: the row stays, and the last step replaces its turn
 }
 
-// locked locks the rows, so that turns cannot change before the transaction ends.
+// chunksRow has the statements for the chunk's own row. The statement locked locks the rows, so that turns cannot change
+// before the transaction ends.
 var chunksRow = &turnRow{
 	read: `SELECT turn, begun, marked_at, recipients, created_at, texts FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`,
 	locked: `SELECT k.tenant, k.campaign, k.no, k.turn,

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// earlyReceipt is a receipt. It is stored for as long as it matches no part.
+// earlyReceipt is a receipt that is stored until it matches a part.
 type earlyReceipt struct {
 	UpstreamID string
 	ID         string
