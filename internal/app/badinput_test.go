@@ -36,7 +36,7 @@ func TestAPI_badInput(t *testing.T) {
 	})
 }
 
-// examples has a valid request of each operation. The suite makes one part of it invalid at a time.
+// example returns a valid request of an operation. The suite makes one part of it invalid at a time.
 func (a *actor) example(operation string) apitest.Example {
 	q := func(name string) string {
 		text, err := json.Marshal(a.vars[name])

@@ -231,7 +231,7 @@ func (h *history) selects(ending Ending) (n Selection, found bool) {
 	return n, true
 }
 
-// resolves ends an exception in one of the ways that it has, twice: the second is refused.
+// resolvesOne ends an exception twice in one of its ways. The second time is refused.
 func (h *history) resolvesOne() {
 	ending := Ending("")
 	if h.random.IntN(3) == 0 {

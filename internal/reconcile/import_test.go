@@ -73,7 +73,7 @@ func (f *fixture) count(table string) (n int) {
 
 const mtn = "test/mtn/collection"
 
-// day returns a file of n lines. Their ids begin at a number.
+// mtnDay returns a file of n lines. Their ids begin at from.
 func mtnDay(from, n int, status string) string {
 	text := mtnHeading
 	for i := from; i < from+n; i++ {
