@@ -55,14 +55,14 @@ type Deps struct {
 
 	// PublicURL is the address under which browsers reach this server, without a slash at its end.
 	PublicURL string
-	// Seal keeps the contents of forms while a person gives the second factor; nil: they are lost.
+	// Seal seals the contents of forms while a person enters the second factor. If it is nil, the contents are lost.
 	Seal *config.Sealer
 	// Installation is part of the cookies' names, so that several servers on one machine do not share a session.
 	Installation string
-	// TrustedProxies and ProxiesOnly are those of the JSON interface.
+	// TrustedProxies and ProxiesOnly are the same settings as for the JSON interface.
 	TrustedProxies []netip.Prefix
 	ProxiesOnly    bool
-	// Hosts reports whether the server answers to the host of a request; nil: to every host.
+	// Hosts reports whether the server serves the host of a request. nil means that it serves every host.
 	Hosts func(host string) bool
 	// Home is the path of an operator's first page on a development server: the demo account. Empty: the overview.
 	Home string
@@ -70,7 +70,7 @@ type Deps struct {
 	// Development admits people who open the link of the first screen. In production the console asks for a password
 	// and, where a role needs it, a second factor. Without any people a production console is not set up yet.
 	Development bool
-	// NewLink makes a sign-in link and prints it where the server was started; nil: there is no such place.
+	// NewLink makes a sign-in link and prints it in the server's terminal. It is nil in production.
 	NewLink func(ctx context.Context) error
 	// Stopped returns the refusal of requests that move money while the clock of this node is wrong. nil means never.
 	Stopped func() error

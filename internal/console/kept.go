@@ -15,7 +15,7 @@ import (
 )
 
 // A form survives a step-up. Its contents are in the page that asks for the code, sealed for the session, the person and the page.
-// After the code the route's Resume shows them again. Resume never does what the form asks for.
+// After the code the route's Resume shows them again. Resume never performs the action of the form.
 
 // keptFor is how long the contents can be restored.
 const keptFor = 30 * time.Minute

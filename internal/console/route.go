@@ -42,8 +42,8 @@ type Route struct {
 	Body         int64 // maximum bytes of a request; 0: formBytes
 	Unready      bool  // open to people who have not set up a password and a factor yet
 	Handle       func(*Visit) (Answer, error)
-	// Resume shows the form of a POST again, with its contents, after a step-up. It does nothing of what the form
-	// asks for. If it is nil, the contents are lost. It is nil for a form with a password or a file.
+	// Resume shows the form of a POST again, with its contents, after a step-up. It does not perform the action of the
+	// form. If it is nil, the contents are lost. It is nil for a form with a password or a file.
 	Resume func(*Visit) (Answer, error)
 }
 

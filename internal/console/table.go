@@ -89,7 +89,7 @@ func Count[T any](head, name string, of func(T) int64) Column[T] {
 		Value: func(row T) sheet.Value { return sheet.Integer(of(row)) }}
 }
 
-// Grid returns rows as a table of a page. href is the page of a row; nil where rows have none.
+// Grid returns rows as a table of a page. href returns the page of a row. It is nil if rows have no pages.
 func Grid[T any](columns []Column[T], rows []T, href func(T) string) page.Grid {
 	var g page.Grid
 	for _, c := range columns {

@@ -39,7 +39,7 @@ type Visit struct {
 	Role    roles.Role    // role at Tenant, or at the installation
 	Viewing bool          // an operator views a tenant's pages
 	live    []livePart
-	// FormPage is the page that has the form which the request sent; empty: the start.
+	// FormPage is the page with the form that the request sent. Empty means the start page.
 	FormPage string
 	Home     *url.URL       // URL of the page, if the request went to another one; nil: this one
 	waiting  map[string]int // counts by path of the navigation
@@ -178,7 +178,7 @@ func (v *Visit) Entry(action, tenantID, subject string) audit.Entry {
 	return audit.Entry{Actor: v.Who.Person.Email, Person: v.Who.Person.ID, Origin: v.Origin(), Action: action, Tenant: tenantID, Subject: subject}
 }
 
-// Origin is the address from which the visitor acts; empty where it is not known.
+// Origin returns the visitor's address. It is empty if the address is not known.
 func (v *Visit) Origin() string {
 	if from := v.from(); from.IsValid() {
 		return from.String()
@@ -331,7 +331,7 @@ func (v *Visit) path() string {
 	return v.Route.Path
 }
 
-// Query gives the address of this page with some parameters changed; an empty value removes one.
+// Query returns the address of this page with changed parameters. An empty value removes a parameter.
 func (v *Visit) Query(pairs ...string) string {
 	here := v.R.URL
 	if v.Home != nil {

@@ -27,7 +27,7 @@ type alike struct{ kind, tenant string }
 
 func alikeOf(a changes.Request) alike { return alike{a.Kind, a.Tenant} }
 
-// path is the page of the requests, without those that are left out.
+// path returns the address of the page of the requests. without has the ids of requests that the page leaves out.
 func (l alike) path(v *console.Visit, without ...string) string {
 	q := url.Values{"kind": {l.kind}, "tenant": {l.tenant}}
 	if len(without) > 0 {

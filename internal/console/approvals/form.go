@@ -42,7 +42,7 @@ type Confirmation struct {
 	Fields       []page.Field // hidden ones
 }
 
-// Routes are the page of an order and what its form sends.
+// Routes returns the routes of the form: its page, and its submission.
 func (o Form) Routes(base string) []console.Route {
 	inputs := slices.Concat([]console.Input{{Name: "id", Max: 36}, {Name: "reason", Max: 500}}, o.Inputs, o.Sent)
 	return []console.Route{
@@ -136,8 +136,8 @@ var templated = []string{changes.KindFund, changes.KindAdjust, changes.KindTrans
 	changes.KindFees, changes.KindRoute, changes.KindCreateSender, changes.KindReopen, changes.KindPolicy, changes.KindTenant, changes.KindBlock, changes.KindSettings, changes.KindAddresses,
 	changes.KindCreateKey, changes.KindRotateKey, changes.KindRevokeKey, changes.KindSetKey, changes.KindRotateSecret, changes.KindInvite, changes.KindRole, changes.KindSendBatch}
 
-// GeneratedForms makes the pages of kinds that are about an account and have no template. Their fields are
-// those of the kind.
+// GeneratedForms returns the pages of the kinds about an account that have no template. A page has the fields of its
+// kind.
 func (ps *Pages) GeneratedForms(at roles.Site) (orders []Form) {
 	for _, form := range changes.Forms() {
 		may := func(r roles.Role) bool { return roles.Can(at, r, form.Request) }

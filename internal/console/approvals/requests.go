@@ -278,7 +278,7 @@ func (ps *Pages) WaitingFor(v *console.Visit, t tenant.Tenant) (page.Grid, error
 	return Grid(v, list), err
 }
 
-// Waiting are the requests that wait for the visitor, and those of the visitor that wait for somebody else.
+// Waiting returns the requests that wait for the visitor, and the visitor's own requests that wait for other people.
 func (ps *Pages) Waiting(v *console.Visit) (forYou, byYou page.Grid, err error) {
 	check, own, err := ps.waiting(v)
 	return Grid(v, check), Grid(v, own), err

@@ -109,7 +109,7 @@ func rememberedNote(old batch.Remembered) templ.Component {
 	return page.Note(page.Open, "The headings changed since the file of "+day, strings.Join(texts, " ")+" Check each column.")
 }
 
-// joined adds to proposed columns those of an earlier file whose headings are still there.
+// joined returns the columns of an earlier file, with the proposed columns for the other fields.
 func joined(proposed, old map[string]int) map[string]int {
 	both, taken := map[string]int{}, map[int]bool{}
 	for _, list := range []map[string]int{old, proposed} {

@@ -30,7 +30,7 @@ var nameOrder = []batch.NameState{batch.NameChanged, batch.NameDifferent, batch.
 // shownNames is how many rows with another registered name a page shows.
 const shownNames = 100
 
-// names shows how the registered names compare with those in the file, the lookup that runs, and the rows that differ.
+// names compares the registered names with the names in the file, and shows a running lookup and the differing rows.
 func (ps *Pages) names(v *console.Visit, b batch.Batch, n batch.Counts) (templ.Component, error) {
 	if n.Rows[batch.RowReady] == 0 {
 		return nil, nil

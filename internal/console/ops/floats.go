@@ -32,8 +32,8 @@ type floatLine struct {
 	theirs     *money.Pesewas // the provider's own balance; nil: not asked, or not answered
 }
 
-// threshold returns the amount below which the float is low: a day's payments, those of the last day or a seventh of the week if that
-// is more. Alerts use the same rule.
+// threshold returns the amount below which the float is low: the payments of the last day, or a seventh of the last
+// week's payments if that is more. Alerts use the same rule.
 func (f floatLine) threshold() money.Pesewas { return max(f.day, f.week/7) }
 
 func (f floatLine) low() bool { return f.threshold() > 0 && f.held < f.threshold() }

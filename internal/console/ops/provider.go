@@ -29,7 +29,7 @@ var checkupColumns = []console.Column[checkup.Result]{
 	console.Text("What to do", "", func(r checkup.Result) string { return r.Fix }),
 }
 
-// testPage returns the page of a provider's set-up, for those that have one.
+// testPage returns a function that returns the path of a provider's test page, or "" if the provider cannot be tested.
 func (ps *Pages) testPage(v *console.Visit) (func(providerLine) string, error) {
 	names, err := ps.Checkup.Names(v.Ctx)
 	return func(p providerLine) string {

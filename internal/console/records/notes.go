@@ -53,7 +53,7 @@ func (ps *Pages) Take(v *console.Visit) (console.Answer, error) {
 	})
 }
 
-// Release takes a payment from its owner, who is the one that the page showed.
+// Release removes a payment's owner. It refuses if the owner is not the person that the page showed.
 func (ps *Pages) Release(v *console.Visit) (console.Answer, error) {
 	return ps.assign(v, func(p book.Payment) error {
 		owner := v.R.PostFormValue("owner")

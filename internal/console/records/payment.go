@@ -89,7 +89,7 @@ type delivered struct {
 	tries []webhook.Attempt
 }
 
-// Bounds of what one page shows.
+// The maximum numbers of webhook deliveries and audit entries on a payment's page.
 const (
 	shownDeliveries = 20
 	shownEntries    = 50

@@ -77,7 +77,8 @@ func (ps *Pages) toRefund(v *console.Visit) (of, refund book.Payment, why string
 	return of, refund, why, err
 }
 
-// confirmRefund shows what leaves the wallet, with the fee for the amount that the person entered. The second form has that fee.
+// confirmRefund shows the total debit of the wallet, with the fee for the amount that the person entered. The form of
+// this second page contains that fee.
 func (ps *Pages) confirmRefund(v *console.Visit) (*approvals.Confirmation, error) {
 	if v.R.PostFormValue("fee") != "" {
 		return nil, nil // Ask compares the fee

@@ -137,7 +137,8 @@ func (ps *Pages) accountOrders() []approvals.Form {
 	}
 }
 
-// SettingsForm is the form for the settings of an account: all of them, or those that its own people may change.
+// SettingsForm returns the form for the settings of an account: all settings, or only the settings that the account's
+// own people may change.
 func (ps *Pages) SettingsForm(may roles.Permission, own bool) approvals.Form {
 	o := approvals.Form{Path: "/settings", Title: "Settings", May: may, Submit: "Save settings", Lead: approvals.OfAccount("Settings that you do not edit stay unchanged.")}
 	var settings []changes.Setting
