@@ -51,7 +51,7 @@ func sentBatchOf(b batch.Batch, largest money.Pesewas) sentBatch {
 		Overlap: b.Overlap, Again: b.Again, Key: b.Key}
 }
 
-// BatchOf returns the id of the batch that a request is about; empty for a request of another kind.
+// BatchOf returns the id of the batch that a request is about. It is empty for a request of another kind.
 func BatchOf(r Request) string {
 	if r.Kind != KindSendBatch {
 		return ""

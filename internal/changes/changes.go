@@ -1,4 +1,4 @@
-// Package changes is the door through which people change what moves money, keys or roles. A change request is stored, approved
+// Package changes handles people's requests that move money, or change keys or roles. A change request is stored, approved
 // by as many people as the policy requires, and applied once. The transaction that applies the request also ends it and writes
 // its entry in the audit log.
 //

@@ -243,7 +243,7 @@ func (a *Changes) Enable(ctx context.Context, by By, id, email, reason string) (
 func HasLink(r Request) bool { return r.Kind == KindInvite || r.Kind == KindReset }
 
 // Reset requests the removal of a person's password, second factor and recovery codes. The Secret of the applied
-// request is the token of the link with which the person sets new ones.
+// request is the token of the link with which the person sets a new password and factor.
 func (a *Changes) Reset(ctx context.Context, by By, id, email, reason string) (Request, error) {
 	return a.Do(ctx, by, KindReset, id, Values{"email": email}, reason)
 }

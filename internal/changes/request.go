@@ -171,7 +171,7 @@ func (a Request) largestPayout() money.Pesewas {
 	return p.Largest
 }
 
-// About returns the e-mail address of the person whom a request changes; is is false for a request of another kind.
+// About returns the e-mail address of the person whom a request changes. is is false for a request of another kind.
 func About(a Request) (email string, is bool) {
 	var p struct{ Email string }
 	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has no such value
