@@ -49,7 +49,7 @@ type Deps struct {
 	// OTPTap configures the closing of number ranges to which too few one-time passwords are verified. If Sends is 0,
 	// no range is closed.
 	OTPTap config.OTPTap
-	// Hours are those in which texts of promotional sender IDs go out.
+	// Hours are the hours in which texts of promotional sender IDs are sent.
 	Hours config.Hours
 	// Recovery delays campaigns while a restored database may lack messages that were sent. It is nil in tests
 	// without a recovery.

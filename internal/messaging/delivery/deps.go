@@ -45,7 +45,7 @@ type Deps struct {
 	Validity time.Duration
 	// KeepTexts is how long the text of a finished campaign is kept. 0 means for ever.
 	KeepTexts time.Duration
-	// Hours are those of promotional texts.
+	// Hours are the hours in which promotional texts are sent.
 	Hours config.Hours
 	// OptedOut returns the numbers of a list that opted out of the tenant's campaigns. nil in tests: none did.
 	OptedOut func(ctx context.Context, tenant string, list []msisdn.MSISDN) (map[msisdn.MSISDN]bool, error)

@@ -49,8 +49,8 @@ type Code struct {
 // key is derived from a master key, which is not in the database.
 type key struct{ code, hash []byte }
 
-// keys has the keys of the ring, the active one first. New codes are made with the active key. A code is valid while
-// its key is in the ring; its hash shows which key that is.
+// keys has the keys of the ring, the active key first. New codes are made with the active key. A code is valid while
+// its key is in the ring. The code's hash identifies the key.
 type keys []key
 
 func newKeys(ring config.Secret) (all keys) {
