@@ -22,7 +22,7 @@ import (
 // Each operator's function takes a reason, which is stored. The functions in also run in its transaction, such as to
 // write the audit log.
 
-// Resolve makes an open payment final by an operator's decision; paid means that the provider's statement shows the
+// Resolve makes an open payment final by an operator's decision. paid means that the provider's statement shows the
 // payment as done. Resolve posts, refunds and sends the webhook once, like a provider's status. It returns InProgress
 // with RetryAfter while a submission may be running. The provider's fee is posted when a later query reports it (see
 // recheck).

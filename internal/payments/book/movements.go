@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// Attempted is a payment together with one of its attempts. The payment has only the members about its movement of
-// money: those of movementColumns.
+// Attempted is a payment together with one of its attempts. The payment has only the members that movementColumns
+// names.
 type Attempted struct {
 	Payment
 	Reference string // ProviderReference of the attempt

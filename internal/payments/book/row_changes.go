@@ -16,7 +16,7 @@ type move struct {
 }
 
 // A reportedChange stores that a provider contradicted its own final report. again is set if the provider had
-// contradicted before; was is then its last report.
+// contradicted itself before. was is then the provider's last report.
 type reportedChange struct {
 	row   Payment
 	again bool
