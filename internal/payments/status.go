@@ -10,8 +10,8 @@ import (
 // pollTime is how long a client's status request waits for a provider before it returns the stored status.
 const pollTime = 3 * time.Second
 
-// Status returns a collection or payout of a tenant. id is our id, the ProviderReference or the client's
-// Reference. Collections are searched before other payments. Status queries the provider about a pending collection.
+// Status returns a collection or payout of a tenant. id is our id or the ProviderReference, or else the
+// client's Reference. A collection is found before other payments. Status queries the provider about a pending collection.
 // It returns a reported success only after the wallet is credited.
 func (p *Payments) Status(ctx context.Context, tenantID, id string) (book.Payment, error) {
 	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindCollection, book.KindPayout)
