@@ -371,7 +371,7 @@ func (a *App) checkRecent(ctx context.Context) error {
 	report, err := a.books.Recent(ctx)
 	first.restsUntil = a.clock.Elapsed() + booksCheckRest*time.Since(begun)
 	if err != nil {
-		return fmt.Errorf("recent check of the books: %w", err)
+		return fmt.Errorf("run the recent check of the books: %w", err)
 	}
 	var all error
 	for _, name := range books.Names() {

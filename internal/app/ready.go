@@ -74,7 +74,7 @@ func (r Ready) remove(path string) error {
 func (r Ready) text() ([]byte, error) {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("ready file: %w", err)
+		return nil, fmt.Errorf("encode the ready file: %w", err)
 	}
 	return append(text, '\n'), nil
 }
@@ -90,7 +90,7 @@ func (r Ready) write(path string) error {
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
 	if err != nil {
-		return fmt.Errorf("ready file: %w", err)
+		return fmt.Errorf("create the ready file: %w", err)
 	}
 	defer os.Remove(temporary.Name()) // already renamed if all went well
 	if _, err = temporary.Write(text); err == nil {
@@ -100,7 +100,7 @@ func (r Ready) write(path string) error {
 		err = os.Rename(temporary.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("ready file: %w", err)
+		return fmt.Errorf("write the ready file: %w", err)
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (l *Log) write(tx *db.Tx, e Entry) (Entry, error) {
 	if e.Details != nil {
 		var err error
 		if details, err = json.Marshal(e.Details); err != nil {
-			return e, fmt.Errorf("audit: details: %w", err)
+			return e, fmt.Errorf("audit: encode the details: %w", err)
 		}
 	}
 	if e.ID == "" {

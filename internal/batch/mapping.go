@@ -110,7 +110,7 @@ func (s *Batches) keepFile(ctx context.Context, r *Received, content io.Reader) 
 	r.parts = parts
 	preview, err := json.Marshal(r.Preview)
 	if err != nil {
-		return fmt.Errorf("batch: encoding a preview: %w", err)
+		return fmt.Errorf("batch: encode a preview: %w", err)
 	}
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		for _, sql := range []string{deletePartsOf, deleteFilesOf} {
@@ -243,11 +243,11 @@ func (s *Batches) remember(ctx context.Context, r Received, m Mapping) error {
 	headings := r.Preview.HeadingKey()
 	text, err := json.Marshal(headings)
 	if err != nil {
-		return fmt.Errorf("batch: encoding headings: %w", err)
+		return fmt.Errorf("batch: encode headings: %w", err)
 	}
 	columns, err := json.Marshal(m.Columns)
 	if err != nil {
-		return fmt.Errorf("batch: encoding columns: %w", err)
+		return fmt.Errorf("batch: encode columns: %w", err)
 	}
 	return s.db.Write(db.Bulk(ctx, r.Tenant), func(tx *db.Tx) error {
 		if _, err := tx.Exec(upsertMapping, r.Tenant, digestOf(headings), string(text), string(columns), db.Micros(s.clock.Now())); err != nil {

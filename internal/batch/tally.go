@@ -54,7 +54,7 @@ func decodeCounts(text string) (*Counts, error) {
 	}
 	c := newCounts()
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		return nil, fmt.Errorf("batch: stored counts: %w", err)
+		return nil, fmt.Errorf("batch: parse stored counts: %w", err)
 	}
 	return &c, nil
 }

@@ -69,12 +69,12 @@ func SecretFile(path string, create bool) (Secret, error) {
 		return ParseSecret(string(text))
 	}
 	if !create || !errors.Is(err, fs.ErrNotExist) {
-		return Secret{}, fmt.Errorf("master key: %w", err)
+		return Secret{}, fmt.Errorf("read the file of the key: %w", err)
 	}
 	key := make([]byte, SecretBytes)
 	rand.Read(key) // never fails
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return Secret{}, fmt.Errorf("master key: %w", err)
+		return Secret{}, fmt.Errorf("create the master key: %w", err)
 	}
 	// With O_EXCL, if two processes start at once, one creates the key and the other reads it.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -82,11 +82,11 @@ func SecretFile(path string, create bool) (Secret, error) {
 		return SecretFile(path, false)
 	}
 	if err != nil {
-		return Secret{}, fmt.Errorf("master key: %w", err)
+		return Secret{}, fmt.Errorf("create the master key: %w", err)
 	}
 	_, err = f.WriteString(hex.EncodeToString(key) + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return Secret{}, fmt.Errorf("master key: %w", err)
+		return Secret{}, fmt.Errorf("create the master key: %w", err)
 	}
 	return NewSecret(key)
 }

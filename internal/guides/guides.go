@@ -125,7 +125,7 @@ func (v Values) render() (*renderer, error) {
 		return nil, fmt.Errorf("guides: parse the layout: %w", err)
 	}
 	if r.search, err = template.New("search").Parse(searchText); err != nil {
-		return nil, fmt.Errorf("guides: search: %w", err)
+		return nil, fmt.Errorf("guides: parse the template of the search: %w", err)
 	}
 	if err := r.addAssets(); err != nil {
 		return nil, err

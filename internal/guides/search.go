@@ -125,7 +125,7 @@ func (g *Guides) Search(query string) (Page, error) {
 	}
 	var body bytes.Buffer
 	if err := r.search.Execute(&body, map[string]any{"Query": query, "Results": results, "Most": mostFound}); err != nil {
-		return Page{}, fmt.Errorf("guides: search: %w", err)
+		return Page{}, fmt.Errorf("guides: render the search: %w", err)
 	}
 	text, err := r.laid("search", "Search", query, template.HTML(body.String())) // made by html/template
 	return Page{Status: http.StatusOK, Kind: kindHTML, Text: text}, err

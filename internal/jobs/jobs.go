@@ -303,7 +303,7 @@ func (q *Queue) Periodic(name string, every time.Duration, fn func(ctx context.C
 	q.Register(Handler{Kind: kind, Workers: 1, Run: func(ctx context.Context, _ Job) Outcome {
 		out := Outcome{verb: verbRetry, after: every, reset: true, plain: true}
 		if err := fn(db.Bulk(ctx, "")); err != nil {
-			out.err, out.plain = fmt.Errorf("periodic work %s: %w", name, err), false
+			out.err, out.plain = fmt.Errorf("run periodic work %s: %w", name, err), false
 		}
 		return out
 	}})

@@ -72,7 +72,7 @@ func (s *store) Keep(ctx context.Context, u Upload, file *sheet.File) (d Draft, 
 		return err
 	})
 	if err != nil {
-		return d, fmt.Errorf("reconcile: keeping a file: %w", err)
+		return d, fmt.Errorf("reconcile: store a file: %w", err)
 	}
 	return d, s.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(insertDraft, d.ID, d.Source, d.FileName, d.Requester, int64(d.parts), d.MadeAt)

@@ -78,7 +78,7 @@ func (s *store) Import(ctx context.Context, u Upload, file *sheet.File) (Importe
 func digestOf(file *sheet.File) (string, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, file.Content()); err != nil {
-		return "", fmt.Errorf("reconcile: reading the file: %w", err)
+		return "", fmt.Errorf("reconcile: read the file: %w", err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
@@ -338,7 +338,7 @@ func (t *taking) write(ctx context.Context) error {
 	}
 	layout, err := json.Marshal(t.Layout)
 	if err != nil {
-		return fmt.Errorf("reconcile: writing the layout: %w", err)
+		return fmt.Errorf("reconcile: encode the layout: %w", err)
 	}
 	return t.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(finishStatement, t.ID, t.clock.Now()); err != nil {

@@ -48,7 +48,7 @@ type File struct {
 func Open(from io.Reader) (*File, error) {
 	spool, err := os.CreateTemp("", "makola-table-*")
 	if err != nil {
-		return nil, fmt.Errorf("sheet: copying the file: %w", err)
+		return nil, fmt.Errorf("sheet: copy the uploaded file: %w", err)
 	}
 	f := &File{spool: spool}
 	if err := f.fill(from); err != nil {
@@ -74,7 +74,7 @@ func errDamaged() error {
 func (f *File) fill(from io.Reader) error {
 	var err error
 	if f.size, err = io.Copy(f.spool, io.LimitReader(from, MaxBytes+1)); err != nil {
-		return fmt.Errorf("sheet: copying the file: %w", err)
+		return fmt.Errorf("sheet: copy the uploaded file: %w", err)
 	}
 	if f.size > MaxBytes {
 		return refuse(fmt.Sprintf("must be at most %d MB: divide it", MaxBytes>>20))

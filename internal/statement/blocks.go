@@ -126,7 +126,7 @@ func (r *Reader) sumBlock(ctx context.Context, account ledger.AccountID, n int64
 	kind, id, _ := strings.Cut(string(account), ":")
 	of, err := r.tenants.Get(ctx, id)
 	if err != nil {
-		return fmt.Errorf("statement: tenant of %s: %w", account, err)
+		return fmt.Errorf("statement: find the tenant of %s: %w", account, err)
 	}
 	s := Statement{Tenant: of}
 	s.Key = of.Wallet()

@@ -44,7 +44,7 @@ func smallBatchJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
 	}
 	payload, err := json.Marshal(stored)
 	if err != nil {
-		return jobs.Job{}, fmt.Errorf("payload of a small batch: %w", err)
+		return jobs.Job{}, fmt.Errorf("encode the payload of a small batch: %w", err)
 	}
 	return jobs.Job{ID: v.job.id, Kind: smallBatchKind(mode), Payload: payload, Memo: v}, nil
 }
@@ -134,7 +134,7 @@ const jobsThere = `SELECT id FROM jobs WHERE id IN (SELECT value FROM texts($1))
 func (d *runner) splitSmallBatch(ctx context.Context, job jobs.Job) jobs.Outcome {
 	var stored smallBatchPayload
 	if err := json.Unmarshal(job.Payload, &stored); err != nil {
-		return jobs.Retry(fmt.Errorf("payload of a small batch: %w", err))
+		return jobs.Retry(fmt.Errorf("parse the payload of a small batch: %w", err))
 	}
 	missing, ids := map[string]jobs.Job{}, []string(nil)
 	for tenant, campaigns := range stored.Campaigns {
