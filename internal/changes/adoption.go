@@ -177,7 +177,7 @@ func (a *Changes) lookPairs(ctx context.Context, o Order) (Draft, error) {
 	for i, one := range p.List {
 		e, is := by[one.Exception]
 		if !is {
-			return Draft{}, problem.Field("pairs", "name "+one.Exception+", which is no open exception")
+			return Draft{}, problem.Field("pairs", "name "+one.Exception+", which is not an open exception")
 		}
 		pay, err := a.Payments.Find(ctx, one.Payment)
 		if err != nil {

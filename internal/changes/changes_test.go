@@ -443,7 +443,7 @@ func TestApply_requesterLostTheRole(t *testing.T) {
 		_, err = f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "not_allowed")
 		f.has(0)
-		if _, err := f.Reject(f.t.Context(), f.first, request.ID, request.Digest, "its maker has left"); err != nil {
+		if _, err := f.Reject(f.t.Context(), f.first, request.ID, request.Digest, "its requester has left"); err != nil {
 			f.t.Fatal(err)
 		}
 		_, err = f.Fund(f.t.Context(), f.requester, newID(), f.tenant.ID, 1, "x")
