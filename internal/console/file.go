@@ -126,5 +126,5 @@ func ByPage[T any](id func(T) string, read func(before string, limit int) ([]T, 
 	}
 }
 
-// fileRows is how many rows of a file are read at once.
+// fileRows is the number of rows of a file that one query reads.
 const fileRows = 500

@@ -30,7 +30,7 @@ func (v *Visit) Subject() (tenant.Tenant, error) {
 	return v.About()
 }
 
-// mostAccounts is how many accounts a field lists. If there are more, it takes a name or an ID.
+// mostAccounts is the maximum number of accounts that a field lists. If there are more, the field takes a name or an ID.
 const mostAccounts = 200
 
 // AccountParam reads the filter by account. An unknown ID matches nothing.

@@ -114,8 +114,8 @@ func (a *attempt) isOf(row book.Payment) bool {
 	return row.Attempt == a.number && row.Submissions == a.submissions && row.SendingAt.Equal(a.sendingAt)
 }
 
-// cacheRow caches the row for the next run. Most payments end within seconds; the rows of older ones would fill the
-// memory.
+// cacheRow caches the row for the next run, but only during cacheTime. Most payments end within seconds, and the rows of
+// older payments would fill the memory.
 func (a *attempt) cacheRow(row book.Payment, now moment) {
 	if a.writtenWithin(cacheTime, now) {
 		a.cachedRow = &row

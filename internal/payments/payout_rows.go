@@ -177,8 +177,8 @@ func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row 
 	return a, nil, nil
 }
 
-// finalOrNot divides an error into the two error results of prepareRow. Invalid and NotFound refuse the row for
-// good; after any other error the row may be tried again.
+// finalOrNot divides an error into the two error results of prepareRow. Invalid and NotFound refuse the row for good.
+// After any other error the row may be tried again.
 func finalOrNot(err error) (a *request, refused *problem.Error, notNow error) {
 	if e := problem.From(err); e != nil && (e.Kind == problem.Invalid || e.Kind == problem.NotFound) {
 		return nil, e, nil

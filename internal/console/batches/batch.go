@@ -67,7 +67,7 @@ func sums(b batch.Batch) []page.Fact {
 	return []page.Fact{{Name: "Rows", Value: page.Text(strconv.Itoa(b.Ready))}, {Name: "Amount", Value: page.Money(b.Amount)}, {Name: "Fees", Value: page.Money(b.Charges)}, {Name: "Total", Value: page.Money(b.Total())}}
 }
 
-// shownBad is how many rows with problems the page of a draft shows.
+// shownBad is the maximum number of rows with problems on the page of a draft.
 const shownBad = 100
 
 // draft is the page of a draft: its counts, errors, overlaps with earlier batches, names and warnings, and the form of the request.

@@ -51,7 +51,8 @@ func (ps *Pages) received(v *console.Visit) (batch.Received, error) {
 	return ps.Batches.Received(v.Ctx, v.Tenant.ID, v.Who.Person.ID, v.R.PathValue("id"))
 }
 
-// goneFile asks for a file again if it can no longer be read. A file that is gone, or belongs to somebody else, is a 404.
+// goneFile asks for a file again if the file can no longer be read. A file that does not exist, or belongs to another
+// person, is a 404.
 func (ps *Pages) goneFile(v *console.Visit, err error) (console.Answer, error) {
 	if problem.Is(err, problem.Invalid) {
 		return ps.ask(v, "", err), nil

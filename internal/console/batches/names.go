@@ -27,7 +27,7 @@ var nameBadges = map[batch.NameState]page.Badge{
 // nameOrder is the order of the results on pages: differences first.
 var nameOrder = []batch.NameState{batch.NameChanged, batch.NameDifferent, batch.NameUnknown, batch.NameNear, batch.NameFound, batch.NameSame, batch.NameUnasked}
 
-// shownNames is how many rows with another registered name a page shows.
+// shownNames is the maximum number of rows with another registered name on a page.
 const shownNames = 100
 
 // names compares the registered names with the names in the file, and shows a running lookup and the differing rows.

@@ -107,7 +107,7 @@ func state(r batch.Row) string {
 	return strings.Join(texts, "; ")
 }
 
-// shownRows is how many lines a page of rows has.
+// shownRows is the maximum number of rows on a page.
 const shownRows = 200
 
 // viewedEvery is how often the audit log records that somebody views the rows of a batch.

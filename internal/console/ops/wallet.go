@@ -74,7 +74,7 @@ func (o walletOrder) banks(v *console.Visit, t tenant.Tenant) ([]page.Field, err
 	return append(fields, page.Field{Name: "slip", Label: "Slip number", Value: v.Given("slip", ""), Max: treasury.MaxSlip, Required: len(credits) == 0, Hint: "Enter the number of the bank's slip or credit. A slip of a bank account pays for one deposit."}), nil
 }
 
-// mostCredits is how many credits of statements the form offers, newest first.
+// mostCredits is the maximum number of credits of statements in the form, newest first.
 const mostCredits = 200
 
 // form returns the form for the amount and the reason.

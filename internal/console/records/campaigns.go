@@ -79,7 +79,8 @@ func (ps *Pages) campaignCalled(v *console.Visit, base, text string) (string, er
 	return base + "/messages/" + c.ID, err
 }
 
-// campaignColumns returns the columns of messages. names has the accounts of a list of several; nil for one account.
+// campaignColumns returns the columns of messages. names has the names of accounts by id. It is nil for a list of one
+// account.
 func campaignColumns(names map[string]string) []console.Column[messaging.Campaign] {
 	type campaign = messaging.Campaign
 	return []console.Column[campaign]{

@@ -75,7 +75,8 @@ func numbersLead(v *console.Visit, numbers []inbox.Number) string {
 // answerWords are the states of answers for people.
 var answerWords = map[inbox.Answer]string{inbox.AnswerDue: "being sent", inbox.AnswerSent: "sent", inbox.AnswerRefused: "not sent"}
 
-// incomingColumns returns the columns of texts. names has the accounts of a list of several; nil for one account.
+// incomingColumns returns the columns of texts. names has the names of accounts by id. It is nil for a list of one
+// account.
 func incomingColumns(v *console.Visit, names map[string]string) []console.Column[inbox.Text] {
 	type text = inbox.Text
 	return []console.Column[text]{

@@ -33,8 +33,9 @@ func namesOf[T any](ps *Pages, v *console.Visit, list []T, account func(T) strin
 	return names, nil
 }
 
-// Columns returns the columns of payments as far as the visitor may see them: on the pages of a list, and in its files. Pages of lists of
-// one kind have fee and net amount in the place of the kind. names has the accounts of a list of several; nil for one account.
+// Columns returns the columns of payments as far as the visitor may see them: on the pages of a list, and in its files.
+// Pages of lists of one kind have fee and net amount in the place of the kind. names has the names of accounts by id.
+// It is nil for a list of one account.
 func Columns(v *console.Visit, ofOneKind bool, names map[string]string) []console.Column[book.Payment] {
 	type payment = book.Payment
 	return []console.Column[payment]{

@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// daysShown is how many days the list of days has.
+// daysShown is the number of days in the list of days.
 const daysShown = 40
 
 // dayLine is a day in the list.
