@@ -57,9 +57,12 @@ const (
 );`
 	sqlMigrationTableThere = `SELECT 1 FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = 'schema_migrations'`
 	sqlMigrationTableLite  = `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`
-	sqlMigrationLock       = `LOCK TABLE schema_migrations IN SHARE ROW EXCLUSIVE MODE`
-	sqlMigrationsApplied   = `SELECT number, name, checksum, applied_at FROM schema_migrations ORDER BY number`
-	sqlMigrationApplied    = `INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, now_micros())`
+	// Another node's migration may hold the lock for longer than the limit of other locks.
+	sqlMigrationPatience = `SET LOCAL lock_timeout = 0`
+	sqlMigrationLimit    = `SET LOCAL lock_timeout TO DEFAULT`
+	sqlMigrationLock     = `LOCK TABLE schema_migrations IN SHARE ROW EXCLUSIVE MODE`
+	sqlMigrationsApplied = `SELECT number, name, checksum, applied_at FROM schema_migrations ORDER BY number`
+	sqlMigrationApplied  = `INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, now_micros())`
 )
 
 // ErrChanged is returned if the file of a migration is not the file that was applied.
@@ -215,8 +218,10 @@ func (d *DB) apply(ctx context.Context, m Migration) error {
 	}
 	return d.WriteRecognising(migrating(ctx), landed, func(t *Tx) error {
 		if d.engine == Postgres {
-			if _, err := t.Exec(sqlMigrationLock); err != nil {
-				return err
+			for _, sql := range []string{sqlMigrationPatience, sqlMigrationLock, sqlMigrationLimit} {
+				if _, err := t.Exec(sql); err != nil {
+					return err
+				}
 			}
 		}
 		done, err := landed(t)

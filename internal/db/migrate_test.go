@@ -113,7 +113,8 @@ func TestMigrate_takesItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	slow := files(map[string]string{"0001_one.sql": firstTable + "-- postgres: SELECT pg_sleep(5.2);\n"})
+	slow := files(map[string]string{"0001_one.sql": firstTable + "-- postgres: SELECT pg_sleep(5.2);\n" +
+		"-- postgres: SELECT 1 / (CASE WHEN current_setting('lock_timeout') = '15s' THEN 1 ELSE 0 END);\n"})
 	if err := d.migrate(t.Context(), slow); err != nil {
 		t.Fatal(err)
 	}
