@@ -483,3 +483,11 @@ func TestReceive_hostileTexts(t *testing.T) {
 		}
 	})
 }
+
+// The sweep reads the old texts by their index, and not the texts that are kept.
+func TestSweep_readsOldTextsOnly(t *testing.T) {
+	plan := dbtest.Plan(t, oldTexts, time.Now(), time.Unix(0, 0), "", int64(sweepSet))
+	if !strings.Contains(plan, "inbox_texts_received (received_at>? AND received_at<?)") {
+		t.Error(plan)
+	}
+}

@@ -19,8 +19,8 @@ const (
 		GROUP BY mode, sender, number, reference, total HAVING min(received_at) < $1 ORDER BY min(received_at) LIMIT $2`
 	sweepParts = `DELETE FROM inbox_parts WHERE (mode, sender, number, reference, total, no) IN
 		(SELECT mode, sender, number, reference, total, no FROM inbox_parts WHERE joined_at <> 0 AND received_at < $1 ORDER BY received_at LIMIT $2)`
-	// Ids are in the order of their times, so the first rows are the oldest.
-	oldTexts   = `SELECT id, tenant FROM inbox_texts WHERE received_at < $1 AND id > $2 ORDER BY id LIMIT $3`
+	oldTexts = `SELECT id, tenant, received_at FROM inbox_texts WHERE received_at < $1 AND received_at >= $2 AND (received_at > $2 OR id > $3)
+		ORDER BY received_at, id LIMIT $4`
 	deleteText = `DELETE FROM inbox_texts WHERE id = $1`
 )
 
@@ -50,22 +50,20 @@ func (s *Store) closeParts(ctx context.Context) error {
 // sweep deletes texts that are older than they are kept, and empties their events. A text whose event is not delivered yet
 // stays until it is.
 func (s *Store) sweep(ctx context.Context) error {
-	type old struct{ id, tenant string }
+	type old struct {
+		id, tenant string
+		at         time.Time
+	}
+	ctx = db.Bulk(ctx, "")
 	before := s.Clock.Ago(s.Keep)
-	for after := ""; ; {
-		var set []old
-		if err := s.DB.Read(ctx, func(tx *db.Tx) error {
-			set = nil
-			return tx.Query(oldTexts, []any{before, after, sweepSet}, func(r *db.Row) error {
-				var o old
-				err := r.Scan(&o.id, &o.tenant)
-				set = append(set, o)
-				return err
-			})
-		}); err != nil || len(set) == 0 {
+	for after := (old{at: time.Unix(0, 0)}); ; {
+		set, err := db.ReadAll(ctx, s.DB, oldTexts, []any{before, after.at, after.id, sweepSet}, func(o *old, r *db.Row) error {
+			return r.Scan(&o.id, &o.tenant, &o.at)
+		})
+		if err != nil || len(set) == 0 {
 			return err
 		}
-		if err := s.DB.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		if err := s.DB.Write(ctx, func(tx *db.Tx) error {
 			for _, o := range set {
 				pending, err := webhook.EmptyEvents(tx, o.tenant, o.id)
 				if err != nil {
@@ -79,6 +77,6 @@ func (s *Store) sweep(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		after = set[len(set)-1].id
+		after = set[len(set)-1]
 	}
 }
