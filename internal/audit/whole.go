@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
@@ -45,9 +46,18 @@ type faults struct {
 	First []Fault
 }
 
+// join adds the faults of a set. A fault that several sets find, such as a lost key, counts once.
 func (f *faults) join(v Verified) {
 	f.Count += v.FaultCount
-	f.First = append(f.First, v.Faults[:min(len(v.Faults), maxFaults-len(f.First))]...)
+	for _, one := range v.Faults {
+		one.content = "" // is not stored
+		switch {
+		case slices.Contains(f.First, one):
+			f.Count--
+		case len(f.First) < maxFaults:
+			f.First = append(f.First, one)
+		}
+	}
 }
 
 // Whole is the result of the whole check.
