@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
@@ -98,6 +99,21 @@ func TestChecks_findEveryFault(t *testing.T) {
 			})
 			if got := found(); got[bookAudit] != 1 {
 				t.Errorf("a chain without its end: %v", got)
+			}
+			write(func(tx *db.Tx) error {
+				tx.Defer("UPDATE audit_log SET actor = 'kofi' WHERE id = (SELECT entry FROM audit_chain WHERE entry <> '' ORDER BY number LIMIT 1)", 1)
+				return nil
+			})
+			for _, later := range []string{"at once", "after an hour", "after a restart"} {
+				if got := found(); got[bookAudit] != 2 {
+					t.Errorf("%s, a changed entry and the end: %v", later, got)
+				}
+				switch later {
+				case "at once":
+					a.clock.Advance(time.Hour)
+				case "after an hour":
+					a.auditHead, a.auditSince = audit.Head{}, audit.Head{}
+				}
 			}
 		})
 	}

@@ -383,9 +383,13 @@ func (a *App) checkRecent(ctx context.Context) error {
 	return all
 }
 
-// checkAudit checks the end of the audit log's chain, after the head that the check before the last one saw, or after the
-// link of twenty minutes ago. So it reads at least the links of the last ten minutes. The chain must still contain the head
-// that this node saw last. The whole check, which a job of its own makes, adds its faults.
+// auditFirst is the age of the links that the first check of a node reads. It is longer than from one whole check to the
+// next, so that a fault which the whole check has not reached is found again after a restart.
+const auditFirst = 25 * time.Hour
+
+// checkAudit checks the end of the audit log's chain, after the head that the check before the last one saw. The first
+// check of a node begins auditFirst ago, and a check after a fault begins where the fault was found. The chain must still
+// contain the head that this node saw last. The whole check, which a job of its own makes, adds its faults.
 func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
 	state, err := a.recovery.State(ctx)
 	if err != nil {
@@ -396,7 +400,7 @@ func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
 	}
 	since := a.auditSince
 	if since.Number == 0 {
-		if since, err = a.audit.HeadBefore(ctx, a.clock.Now().Add(-2*booksCheckGap)); err != nil {
+		if since, err = a.audit.HeadBefore(ctx, a.clock.Now().Add(-auditFirst)); err != nil {
 			return nil, err
 		}
 	}
@@ -417,8 +421,10 @@ func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
 			problems = append(problems, text)
 		}
 	}
-	if v.OK() { // the next check finds a fault again
+	if v.OK() {
 		a.auditSince, a.auditHead = a.auditHead, v.Head
+	} else {
+		a.auditSince = since // the next check finds the fault again
 	}
 	return problems, nil
 }
