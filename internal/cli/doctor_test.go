@@ -137,7 +137,7 @@ func TestDoctor_findingsOfTheDatabase(t *testing.T) {
 		d.skew(t.Context(), w.db)
 		d.says(t, "clock", stateOK, "")
 		now := time.Now()
-		d.clock = clock.NewManual(now.Add(-20 * time.Second))
+		d.clock = clock.NewManual(now.Add(-20*time.Second - 500*time.Millisecond))
 		d.skew(t.Context(), w.db)
 		d.says(t, "clock", stateFail, "20")
 		d.clock = clock.NewManual(now.Add(3 * time.Second))

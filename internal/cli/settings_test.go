@@ -65,7 +65,7 @@ func TestTrustedProxy_oneAddress(t *testing.T) {
 	if got := root.Serve.TrustedProxies; !slices.Equal(got, want) {
 		t.Errorf("the proxies are %v", got)
 	}
-	for text, want := range map[string]string{"10.0.0.0/8,proxy.example": "neither an IP address nor a CIDR", "10.1.2.3/8": "did you mean 10.0.0.0/8?"} {
+	for text, want := range map[string]string{"10.0.0.0/8,proxy.example": "neither an IP address nor a CIDR", "10.1.2.3/8": "Did you mean 10.0.0.0/8?"} {
 		if _, err := parser.Parse([]string{"serve", "--trusted-proxy=" + text}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
