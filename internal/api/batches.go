@@ -35,6 +35,7 @@ func makeBatch(c *call) error {
 	up.Once = c.asker(f)
 	if f.err() != nil {
 		bad.add(c.api.Batches.Faults(c.ctx, up, rows))
+		bad.total()
 		return f.err()
 	}
 	b, replayed, err := c.api.Batches.Make(c.ctx, up, rows)
@@ -55,9 +56,6 @@ func (f *form) payees(most int) ([]batch.Given, *rowFaults) {
 		bad.row = i + 1
 		list[i] = batch.Given{Number: bad.text(r, "account_number"), Network: bad.place(r), Amount: bad.cedis(r), Name: bad.text(r, "account_name"),
 			Reference: bad.reference(r), Note: bad.text(r, "note")}
-	}
-	if bad.count > shownFaults {
-		f.bad("rows", "have "+strconv.Itoa(bad.count)+" faults, of which "+strconv.Itoa(shownFaults)+" are shown")
 	}
 	return list, bad
 }
@@ -89,6 +87,13 @@ func (b *rowFaults) add(err error) {
 				b.form.bad(field, text)
 			}
 		}
+	}
+}
+
+// total adds the number of all errors if some are not shown.
+func (b *rowFaults) total() {
+	if b.count > shownFaults {
+		b.form.bad("rows", "have "+strconv.Itoa(b.count)+" faults, of which "+strconv.Itoa(shownFaults)+" are shown")
 	}
 }
 
