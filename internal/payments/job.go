@@ -287,7 +287,7 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 		if rail.Name == r.row.Rail || slices.Contains(r.a.tried, rail.Name) {
 			continue
 		}
-		if !r.f.rails.samePayee(ctx, rail, r.row) {
+		if same, _ := r.f.rails.samePayee(ctx, rail, r.row); !same {
 			continue
 		}
 		row := r.row

@@ -92,8 +92,9 @@ func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause RowCaus
 	}
 	var requests []*request
 	results := make([]RowResult, 0, len(r.Rows))
+	silent := map[string]bool{}
 	for _, row := range r.Rows {
-		a, refused, notNow := p.prepareRow(ctx, t, r, row)
+		a, refused, notNow := p.prepareRow(ctx, t, r, row, silent)
 		if notNow != nil {
 			if cause = rowCause(notNow); cause == "" && len(results) == 0 {
 				return 0, "", notNow
@@ -151,8 +152,8 @@ func (p *Payments) SpendToday(tx *db.Tx, c idempotency.Caller, amount money.Pese
 }
 
 // prepareRow prepares one row without taking a lock. refused is a permanent refusal. After err the row may be tried
-// again.
-func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row Row) (a *request, refused *problem.Error, err error) {
+// again. silent has the rails that did not answer a lookup for an earlier row.
+func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row Row, silent map[string]bool) (a *request, refused *problem.Error, err error) {
 	if row.BankID != "" {
 		if err := p.lookups.BankServed(ctx, row.BankID); err != nil {
 			return nil, nil, err
@@ -164,7 +165,7 @@ func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row 
 	pay := newPayment(idempotency.Caller{Tenant: t.ID, Key: r.Caller.Key}, t, book.KindPayout)
 	row.fill(&pay)
 	pay.Batch, pay.Charges, pay.Plan, pay.Rail = r.Batch, row.Charges, row.Plan, row.Rail
-	if err := p.rails.keepPayee(ctx, &pay); err != nil {
+	if err := p.rails.keepPayee(ctx, &pay, silent); err != nil {
 		return nil, nil, err
 	}
 	a = &request{Acceptance: book.Acceptance{Payment: pay}}

@@ -109,8 +109,10 @@ func (r *rails) work(ctx context.Context, pay book.Payment) (route.Work, error) 
 }
 
 // keepPayee moves a payout to a bank account away from the rail that returned the holder's name if that rail cannot
-// make it. Another rail may make it only if it returns the same name. Without such a rail the payment is unchanged.
-func (r *rails) keepPayee(ctx context.Context, pay *book.Payment) error {
+// make it. Another rail may make it only if it returns the same name. Without such a rail the payment is unchanged, or the
+// error is Unavailable if a rail did not answer. silent has the rails of the set that did not answer. They are not asked
+// again.
+func (r *rails) keepPayee(ctx context.Context, pay *book.Payment, silent map[string]bool) error {
 	if pay.Channel != book.ChannelBank || pay.Rail == "" {
 		return nil
 	}
@@ -123,18 +125,34 @@ func (r *rails) keepPayee(ctx context.Context, pay *book.Payment) error {
 	if err == nil || problem.From(err).Kind == problem.Internal {
 		return err
 	}
+	out := err
 	others, probe, err := r.routes.ChooseFor(ctx, w)
 	probe.GiveBack(ctx)
 	if err != nil {
 		return nil // the cause is that of the rail that returned the name
 	}
+	unanswered := false
 	for _, other := range others {
-		if r.samePayee(ctx, other, *pay) {
+		if silent[other.Name] {
+			unanswered = true
+			continue
+		}
+		same, answered := r.samePayee(ctx, other, *pay)
+		if same {
 			pay.Rail = other.Name
 			return nil
 		}
+		if !answered {
+			unanswered, silent[other.Name] = true, true
+		}
 	}
-	return nil
+	switch {
+	case !unanswered:
+		return nil
+	case problem.From(out).Kind == problem.Unavailable:
+		return out
+	}
+	return problem.New(problem.Unavailable, "not_served", "This service is not offered at the moment") // it may be tried again
 }
 
 // payeeTime limits the lookup of a payee's name before a payment moves to another rail.
@@ -142,16 +160,19 @@ const payeeTime = 4 * time.Second
 
 // samePayee reports whether a rail would pay the same payee as the rail that was chosen before. For a bank account it
 // looks up the holder with the rail's own bank code. The name must be the same, because a wrong code leads to the
-// account of somebody else.
-func (r *rails) samePayee(ctx context.Context, rail provider.Rail, pay book.Payment) bool {
+// account of somebody else. answered is false if the rail returned neither a name nor that there is no such account.
+func (r *rails) samePayee(ctx context.Context, rail provider.Rail, pay book.Payment) (same, answered bool) {
 	switch {
 	case pay.Channel != book.ChannelBank:
-		return true
+		return true, true
 	case rail.BankNames == nil:
-		return false
+		return false, true
 	}
 	ctx, cancel := context.WithTimeout(about(ctx, pay), payeeTime)
 	defer cancel()
 	name, o := rail.BankNames.BankName(ctx, rail.Banks[pay.BankID], pay.Account)
-	return o.Class == provider.Accepted && strings.EqualFold(strings.Join(strings.Fields(name), " "), strings.Join(strings.Fields(pay.AccountName), " "))
+	if o.Class != provider.Accepted {
+		return false, o.Class == provider.Rejected && o.Reason == provider.ReasonPayeeNotFound
+	}
+	return strings.EqualFold(strings.Join(strings.Fields(name), " "), strings.Join(strings.Fields(pay.AccountName), " ")), true
 }
