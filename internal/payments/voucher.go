@@ -64,7 +64,7 @@ func (p *Payments) awaitingVoucher(ctx context.Context, tenantID, collection str
 	case observedOf(pay, rail, momentOf(p.clock)).stage == stageUnsent:
 		return pay, rail, problem.Field("transaction_id", "takes no voucher yet: the collection was not sent to its provider. Query its status first")
 	case rail.Needs.VoucherStarts && pay.VoucherAt.IsZero():
-		return pay, rail, problem.Field("transaction_id", "takes no voucher yet: its provider has not asked for one. Query its status first")
+		return pay, rail, problem.Field("transaction_id", "takes no voucher yet: no request of its provider for one is stored. If the payer has a code, ask the operator to end the collection")
 	}
 	return pay, rail, nil
 }
