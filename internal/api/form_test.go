@@ -364,3 +364,23 @@ func BenchmarkDecodePayout(b *testing.B) {
 		}
 	}
 }
+
+// The errors of the form and of the domain are counted together.
+func TestPayees_countsAllFaults(t *testing.T) {
+	f := read(t, `1`)
+	var err error
+	rows := strings.Repeat(`{"account_number":"0551234987","amount":true},`, 60) + `{"account_number":"0551234987","amount":1}`
+	if f.object, err = wire.Decode([]byte(`{"rows":[`+rows+`]}`), &f.fields); err != nil {
+		t.Fatal(err)
+	}
+	_, bad := f.payees(200)
+	var domain problem.Fields
+	for i := range 60 {
+		domain.Add(fmt.Sprintf("rows.%d.amount", 61+i), "is wrong")
+	}
+	bad.add(domain.Err())
+	bad.total()
+	if err := f.err(); err == nil || !strings.Contains(fmt.Sprint(problem.From(err).Fields["rows"]), "have 120 faults, of which 100 are shown") {
+		t.Errorf("got %v", problem.From(err).Fields["rows"])
+	}
+}
