@@ -166,6 +166,47 @@ func TestPayout_bankAtNamingRail(t *testing.T) {
 	}
 }
 
+// A row that only another rail can pay waits while that rail does not answer the lookup, and no set asks it twice.
+func TestPayRows_silentLookup(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		h.rails = []provider.Rail{
+			{Name: "hubtel", Mode: "test", Disburser: h.second, BankNames: h.second},
+			{Name: "paystack", Mode: "test", Disburser: h.first, BankNames: h.first,
+				Limits: []provider.Limit{{Operation: string(route.DisburseBank), Channel: route.Any, Max: 5 * money.Cedi}}},
+		}
+		n := h.node("a")
+		n.setRoute(route.DisburseBank, "paystack", "hubtel")
+		tn, err := n.tenants.Get(t.Context(), h.caller().Tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := Row{Payout: Payout{Amount: 10 * money.Cedi, Reference: h.reference(), BankID: n.bankID("040100"), AccountNumber: "1234567", Name: "AKOSUA TEST"}, Rail: "paystack"}
+		silent := map[string]bool{}
+		prepare := func() (*request, *problem.Error, error) {
+			return n.prepareRow(t.Context(), tn, Rows{Caller: h.caller()}, row, silent)
+		}
+		h.second.shop.outcome, h.second.shop.holder = provider.Outcome{}, ""
+		if _, refused, err := prepare(); refused != nil || rowCause(err) != CauseNoRoute || !silent["hubtel"] {
+			t.Errorf("silent: refused %v, error %v", refused, err)
+		}
+		h.second.shop.outcome, h.second.shop.holder = provider.Outcome{Class: provider.Accepted}, "AKOSUA TEST"
+		if _, refused, err := prepare(); refused != nil || rowCause(err) != CauseNoRoute {
+			t.Errorf("the rail was asked again: refused %v, error %v", refused, err)
+		}
+		clear(silent)
+		if a, refused, err := prepare(); refused != nil || err != nil || a.Payment.Rail != "hubtel" {
+			t.Errorf("answered: refused %v, error %v", refused, err)
+		} else {
+			a.probe.GiveBack(t.Context())
+		}
+		h.second.shop.holder = "KOFI TEST"
+		if _, refused, err := prepare(); refused == nil || len(silent) != 0 {
+			t.Errorf("another name: not refused, error %v", err)
+		}
+	})
+}
+
 // A rail gets no amount below its minimum or above its maximum. The next rail gets it; if there is none, the error
 // names the amount.
 func TestPayout_limitsOfRails(t *testing.T) {
