@@ -153,6 +153,7 @@ type verdict struct {
 	differences []Difference
 	line        string   // that has the differences; empty: the one decided about
 	also        []string // lines that the verdict is about, too
+	givenUp     bool     // the line is of an attempt that was given up
 }
 
 // byReference decides about a line that names a payment by our reference or by the provider's id.

@@ -18,6 +18,8 @@ type found struct {
 	lines    []string    // lines of the exceptions that were decided
 	list     []Exception // without ids
 	payments []string    // payments that are matched, or that need not be in any statement
+	source   string      // of the lines
+	givenUp  []string    // payments that need not be in the statements of this source, which has an attempt that was given up
 }
 
 // sync updates the open exceptions of lines and payments to those that were found. An exception that a person has
@@ -27,12 +29,12 @@ func (s *store) sync(tx *db.Tx, f found) error {
 	if err != nil {
 		return err
 	}
-	missed, err := queryExceptions(tx, exceptionsOfPayments, f.payments)
+	missed, err := queryExceptions(tx, exceptionsOfPayments, slices.Concat(f.payments, f.givenUp))
 	if err != nil {
 		return err
 	}
 	for _, e := range missed { // those of lines are stored, or are of lines that are not decided about
-		if e.Line == "" && e.Kind == OursOnly {
+		if e.Line == "" && e.Kind == OursOnly && (slices.Contains(f.payments, e.Payment) || e.Source == f.source) {
 			stored = append(stored, e)
 		}
 	}

@@ -410,7 +410,7 @@ func (w *set) decide(l Line) bool {
 // abandoned decides about all lines of an attempt that was given up together: what the provider took back, it did not
 // pay. The first line that moved money has the difference.
 func (w *set) abandoned(o *ours, reference string) verdict {
-	v := verdict{payment: o.ID}
+	v := verdict{payment: o.ID, givenUp: true}
 	var amount, change money.Pesewas
 	for _, l := range w.given[reference] {
 		v.also = append(v.also, l.ID)
@@ -501,7 +501,7 @@ func judgeAround(tx *db.Tx, payments []string) error {
 func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 	var made []match
 	var changed, freed []string // payments
-	f := found{}
+	f := found{source: w.source.ID}
 	for _, l := range lines {
 		v := w.verdicts[l.ID]
 		f.lines = append(append(f.lines, l.ID), v.also...)
@@ -516,7 +516,10 @@ func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 				return err
 			}
 		}
-		if v.payment != "" {
+		switch {
+		case v.givenUp:
+			f.givenUp = append(f.givenUp, v.payment)
+		case v.payment != "":
 			f.payments = append(f.payments, v.payment)
 		}
 		if v.line != "" && slices.ContainsFunc(f.list, func(e Exception) bool { return e.Line == v.line }) {

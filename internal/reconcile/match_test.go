@@ -393,6 +393,48 @@ func TestMatch_attemptThatWasGivenUp(t *testing.T) {
 	}
 }
 
+// The failed line of an attempt that was given up does not end, or change, the exception that the statement of the next
+// provider lacks the payment: that provider may not have paid. It ends an exception of its own source.
+func TestMatch_givenUpAndMissing(t *testing.T) {
+	const out, next = "test/mtn/disbursement", "test/hubtel/disbursement"
+	for name, c := range map[string]struct {
+		source, set string
+		open        int
+	}{
+		"open": {next, "reason = reason", 1}, "in suspense": {next, "ending = 'suspense', ended_at = opened_at", 0},
+		"released": {next, "ending = 'released', ended_at = opened_at", 0}, "of its own source": {out, "reason = reason", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := newFixture(t, d)
+				f.account = oneBalance
+				pay := collected(refA, func(r *row) { r.kind, r.rail = "payout", "hubtel" })
+				f.pay(pay)
+				f.rerouted(pay, "mtn", refB)
+				e := Exception{ID: newID(), Source: c.source, Kind: OursOnly, Payment: pay.id, Amount: 1000, Delta: 1000, Reason: "r", At: noon, OpenedAt: noon}
+				if err := d.Write(t.Context(), func(tx *db.Tx) error {
+					db.Insert(tx, "statement_exceptions", insertExceptions, []Exception{e})
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.Exec(t.Context(), "UPDATE statement_exceptions SET "+c.set+" WHERE id = $1", e.ID); err != nil {
+					t.Fatal(err)
+				}
+				f.must(out, mtnHeading+mtnRow("1", refB, "2026-11-20 12:01:00", "Failed", "us", "FRI:233241234567/MSISDN", "-10.00", "", ""))
+				f.match()
+				if list, err := f.Exceptions(t.Context(), Filter{Limit: 10}); err != nil || len(list) != c.open {
+					t.Errorf("%+v, %v", list, err)
+				}
+				var same bool
+				if _, err := d.ReadOne(t.Context(), "SELECT ending = 'agreed' FROM statement_exceptions WHERE id = $1", []any{e.ID}, &same); err != nil || same != (c.source == out) {
+					t.Errorf("agreed is %v, %v", same, err)
+				}
+			})
+		})
+	}
+}
+
 // A payment does not end as not paid while the statement of any provider shows that an attempt was paid and kept.
 func TestCheckUnpaid_attemptPaidElsewhere(t *testing.T) {
 	const out = "test/mtn/disbursement"
