@@ -78,14 +78,21 @@ func unpaid(tx *db.Tx, payment string) error {
 	if err != nil {
 		return err
 	}
-	sums := map[string]money.Pesewas{} // by source: what one provider took back is not what another paid
+	type moved struct{ sum, fees money.Pesewas }
+	sums := map[string]moved{} // by source: what one provider took back is not what another paid
 	for _, l := range lines {
-		if !isFee(l.Type) {
-			sums[l.Source] += l.Amount
+		if isFee(l.Type) {
+			continue
 		}
+		m := sums[l.Source]
+		if m.sum += l.Amount; l.Amount < 0 {
+			m.fees += l.Fee
+		}
+		sums[l.Source] = m
 	}
-	for source, sum := range sums {
-		if sum < 0 { // money of a payout that went out and did not come back
+	for source, m := range sums {
+		// Money of a payout went out and did not come back. A provider may keep the fee of a payout that it took back.
+		if m.sum < 0 && m.sum != -m.fees {
 			return problem.New(problem.Invalid, "paid_elsewhere", "The statement of "+source+" shows that an attempt of the payment was paid. Query both providers, then resolve the payment by hand")
 		}
 	}

@@ -480,5 +480,12 @@ func TestCheckUnpaid_attemptPaidElsewhere(t *testing.T) {
 		check("paid_elsewhere")
 		f.must(out, mtnHeading+sent("3", "10.00"))
 		check("")
+		withFee := mtnRow("4", refB, "2026-11-20 12:02:00", "Successful", "us", "FRI:233241234567/MSISDN", "-10.50", "0.50", "")
+		f.must(out, mtnHeading+withFee)
+		check("paid_elsewhere")
+		f.must(out, mtnHeading+sent("5", "10.00")) // the fee was kept
+		check("")
+		f.must(out, mtnHeading+sent("6", "-1.00"))
+		check("paid_elsewhere")
 	})
 }
