@@ -60,9 +60,9 @@ JOIN payments p ON p.id = e.payment AND (l.amount > 0) = (p.kind = 'collection')
 
 	deleteSettled = `DELETE FROM statement_settled WHERE by_line = $1`
 
-	// Unmatched lines of a source that have the same party, amount and direction as others.
-	rivals = `SELECT l.party, l.amount, l.at FROM rows($1) AS r JOIN statement_lines l ON l.party IN (r.party) AND l.amount = r.amount AND l.party <> '' WHERE l.source = $2 AND l.status = 'success'
-AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = l.id)`
+	// Unmatched lines of a source and a period that have the same party, amount and direction as others.
+	rivals = `SELECT l.party, l.amount, l.at FROM rows($1) AS r JOIN statement_lines l ON l.party IN (r.party) AND l.amount = r.amount AND l.party <> '' WHERE unindexed(l.source) = $2 AND l.status = 'success'
+AND l.at BETWEEN $3 AND $4 AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = l.id)`
 
 	// The money that is booked for good for lines without a payment.
 	bookedLines = `SELECT line, CAST(sum(delta) AS INTEGER) FROM statement_exceptions WHERE line IN (SELECT value FROM texts($1)) AND line <> '' AND kind = 'theirs_only' AND ending IN ('adopted', 'released') GROUP BY line`

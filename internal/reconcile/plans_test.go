@@ -3,7 +3,9 @@ package reconcile
 import (
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/test/dbtest"
@@ -41,5 +43,8 @@ func TestQueries_readNoTableWhole(t *testing.T) {
 		if plan := dbtest.PlanIn(t, d, sql, make([]any, parameters(sql))...); scanned.MatchString(plan) {
 			t.Errorf("%s reads a table whole: %s", name, plan)
 		}
+	}
+	if plan := dbtest.PlanIn(t, d, rivals, db.RowsOf(pairs, []similarity{{"233240000000", 100}}), "s", time.Now(), time.Now()); !strings.Contains(plan, "statement_lines_party (party=? AND amount=?)") {
+		t.Error(plan)
 	}
 }

@@ -213,17 +213,26 @@ var pairs = []db.Column[similarity]{
 // payment.
 func (m *matcher) loadRivals(ctx context.Context, s *search) error {
 	keys := map[similarity]bool{}
+	var from, until time.Time
 	for _, l := range s.lines {
-		if len(s.similar[l.ID]) > 0 {
-			keys[similarity{l.Party, l.Amount}] = true
+		if len(s.similar[l.ID]) == 0 {
+			continue
+		}
+		keys[similarity{l.Party, l.Amount}] = true
+		if from.IsZero() || l.At.Before(from) {
+			from = l.At
+		}
+		if l.At.After(until) {
+			until = l.At
 		}
 	}
+	apart := s.source.Lag() + early
 	for part := range slices.Chunk(slices.Collect(maps.Keys(keys)), setLines) {
 		if err := m.db.Read(ctx, func(tx *db.Tx) error {
 			for _, key := range part {
 				delete(s.unmatched, key)
 			}
-			return tx.Query(rivals, []any{db.RowsOf(pairs, part), s.source.ID}, func(r *db.Row) error {
+			return tx.Query(rivals, []any{db.RowsOf(pairs, part), s.source.ID, from.Add(-apart), until.Add(apart)}, func(r *db.Row) error {
 				var key similarity
 				var at time.Time
 				err := r.Scan(&key.party, &key.amount, &at)
