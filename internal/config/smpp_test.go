@@ -61,7 +61,7 @@ func TestBinds_fromVariablesAndFile(t *testing.T) {
 func TestBinds_refusesInvalid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "binds.json")
 	for text, want := range map[string]string{
-		`{}`:                  "no list",
+		`{}`:                  "parse the SMPP binds",
 		`[{"adress":"x"}]`:    "adress",
 		`[{"system_id":"x"}]`: "address",
 		`[{"address":"smsc.example","system_id":"x"}]`:                                                               "address",
