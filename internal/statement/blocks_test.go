@@ -55,10 +55,14 @@ func (f *fixture) stored() (n int) {
 	return n
 }
 
+// sumBlocks sums all complete blocks. A call of SumBlocks has a time limit, and stores at least one block if any is left.
 func (f *fixture) sumBlocks() {
 	f.t.Helper()
-	if err := f.SumBlocks(f.t.Context()); err != nil {
-		f.t.Fatal(err)
+	for before := -1; before != f.stored(); {
+		before = f.stored()
+		if err := f.SumBlocks(f.t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
 	}
 }
 
