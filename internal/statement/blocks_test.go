@@ -58,8 +58,7 @@ func (f *fixture) stored() (n int) {
 // sumBlocks sums all complete blocks. A call of SumBlocks has a time limit, and stores at least one block if any is left.
 func (f *fixture) sumBlocks() {
 	f.t.Helper()
-	for before := -1; before != f.stored(); {
-		before = f.stored()
+	for before, now := -1, f.stored(); now != before; before, now = now, f.stored() {
 		if err := f.SumBlocks(f.t.Context()); err != nil {
 			f.t.Fatal(err)
 		}
